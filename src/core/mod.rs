@@ -1,0 +1,9 @@
+//! L0: the pure core. Types, decisions and state machines without I/O, clock reads or runtime;
+//! time is an argument. The ports that adapters implement are declared here too.
+
+pub mod ids;
+pub mod observe;
+pub mod outcome;
+pub mod policy;
+pub mod quota;
+pub mod reason;
