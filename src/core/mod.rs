@@ -1,9 +1,13 @@
 //! L0: the pure core. Types, decisions and state machines without I/O, clock reads or runtime;
 //! time is an argument. The ports that adapters implement are declared here too.
 
+pub mod api;
 pub mod ids;
 pub mod observe;
 pub mod outcome;
 pub mod policy;
 pub mod quota;
 pub mod reason;
+pub mod sse;
+pub mod stream;
+pub mod timing;
