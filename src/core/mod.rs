@@ -1,9 +1,13 @@
 //! L0: the pure core. Types, decisions and state machines without I/O, clock reads or runtime;
 //! time is an argument. The ports that adapters implement are declared here too.
 
+pub mod cause;
+pub mod drain_port;
 pub mod ids;
+pub mod ledger;
 pub mod observe;
 pub mod outcome;
 pub mod policy;
 pub mod quota;
 pub mod reason;
+pub mod slo;
