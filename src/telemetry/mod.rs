@@ -13,7 +13,9 @@ mod exposition;
 mod family;
 mod instruments;
 mod labels;
+pub mod logging;
 pub mod names;
+mod records;
 
 pub use arrival::Arrival;
 pub use event::{RequestEvent, Tokens};
@@ -29,9 +31,11 @@ use crate::core::slo::Slo;
 use arc_swap::ArcSwap;
 use instruments::Instruments;
 use labels::Table;
+use records::Records;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 /// What telemetry needs to know at the start.
 #[derive(Clone, Debug)]
@@ -39,6 +43,8 @@ pub struct Params {
     pub labels: Labels,
     /// Its limits become bucket bounds; they stay as they are until a restart.
     pub slo: Slo,
+    /// Where to append one JSON line a request (`records.path`), if anywhere.
+    pub records: Option<PathBuf>,
     /// Version of the binary, for `build_info`.
     pub version: &'static str,
 }
@@ -48,6 +54,8 @@ pub struct Params {
 pub enum TelemetryError {
     #[error("the metrics cannot be registered: {0}")]
     Metrics(#[from] prometheus::Error),
+    #[error("records.path {path}: {error}; give a file in a directory this process may write to")]
+    Records { path: PathBuf, error: std::io::Error },
 }
 
 /// Counts, logs and records. Shared by all tasks; no method blocks for longer than a few
@@ -56,6 +64,7 @@ pub enum TelemetryError {
 pub struct Telemetry {
     table: ArcSwap<Table>,
     instruments: Instruments,
+    records: Option<Records>,
     reload_failed: AtomicBool,
     started: SystemTime,
     version: &'static str,
@@ -64,7 +73,9 @@ pub struct Telemetry {
 impl Telemetry {
     /// Every series of the configured tenants exists from here on, with zeros.
     pub fn new(params: &Params) -> Result<Arc<Self>, TelemetryError> {
+        let records = params.records.as_deref().map(open_records).transpose()?;
         let telemetry = Self {
+            records,
             table: ArcSwap::from_pointee(Table::new(&params.labels)),
             instruments: Instruments::new(&params.slo)?,
             reload_failed: AtomicBool::new(false),
@@ -140,6 +151,19 @@ impl Telemetry {
         exposition::render(self, observe)
     }
 
+    /// Open the record file again, after a log rotation moved it away. Without one: nothing.
+    pub fn reopen_records(&self) {
+        if let Some(records) = &self.records {
+            records.reopen();
+        }
+    }
+
+    /// Write the records that were handed over and end their thread; `false` if that took longer
+    /// than `limit`. To be called last, and not on a runtime's thread: it blocks.
+    pub fn close(&self, limit: Duration) -> bool {
+        self.records.as_ref().is_none_or(|records| records.close(limit))
+    }
+
     fn show_series(&self) {
         let table = self.table.load();
         for book in table.books() {
@@ -153,6 +177,9 @@ impl Telemetry {
     fn tell(&self, event: RequestEvent, model: &str) {
         self.instruments.observe(&event, event.tenant.as_str(), model);
         event.log();
+        if let Some(records) = &self.records {
+            records.push(event);
+        }
     }
 
     fn reload_failed(&self) -> bool {
@@ -160,6 +187,10 @@ impl Telemetry {
     }
 
     fn records_dropped(&self) -> u64 {
-        0
+        self.records.as_ref().map_or(0, Records::dropped)
     }
+}
+
+fn open_records(path: &Path) -> Result<Records, TelemetryError> {
+    Records::open(path).map_err(|error| TelemetryError::Records { path: path.to_owned(), error })
 }

@@ -30,7 +30,7 @@ pub fn labels() -> Labels {
 
 /// Telemetry for [`labels`], without a record file.
 pub fn telemetry() -> Arc<Telemetry> {
-    let params = Params { labels: labels(), slo: SLO, version: "1.2.3" };
+    let params = Params { labels: labels(), slo: SLO, records: None, version: "1.2.3" };
     Telemetry::new(&params).expect("valid parameters")
 }
 

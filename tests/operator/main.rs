@@ -2,4 +2,5 @@
 
 mod exposition;
 mod fake;
+mod records;
 mod telemetry;
