@@ -13,3 +13,4 @@
 //! | L4 | `app` | composition root: listeners, signals, wiring |
 
 pub mod core;
+pub mod telemetry;

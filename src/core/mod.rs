@@ -2,12 +2,16 @@
 //! time is an argument. The ports that adapters implement are declared here too.
 
 pub mod api;
+pub mod cause;
+pub mod drain_port;
 pub mod ids;
+pub mod ledger;
 pub mod observe;
 pub mod outcome;
 pub mod policy;
 pub mod quota;
 pub mod reason;
+pub mod slo;
 pub mod sse;
 pub mod stream;
 pub mod timing;

@@ -1,0 +1,152 @@
+//! A process to look at: an [`Observe`] over real telemetry and settable values.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use streamgate::core::ids::{EndpointId, ModelName, PoolId, RequestId, TenantId};
+use streamgate::core::observe::{
+    DrainPhase, DrainState, EndpointPhase, EndpointState, HolderState, Observe, PoolState,
+    TenantState,
+};
+use streamgate::core::policy::{Mode, ModelSet};
+use streamgate::core::quota::StoreStatus;
+use streamgate::core::slo::Slo;
+use streamgate::telemetry::{Labels, Params, Telemetry};
+
+/// The service level of every test.
+pub const SLO: Slo = Slo {
+    ttft: Duration::from_secs(2),
+    tpot: Duration::from_millis(150),
+    e2e: Duration::from_secs(30),
+};
+
+/// Tenants `a` and `b`, models `big` and `small`; `b` may use `small` only.
+pub fn labels() -> Labels {
+    let only_small = ModelSet::Only(vec![ModelName::from("small")]);
+    Labels {
+        tenants: vec![(TenantId::from("a"), ModelSet::Any), (TenantId::from("b"), only_small)],
+        models: vec![ModelName::from("big"), ModelName::from("small")],
+    }
+}
+
+/// Telemetry for [`labels`], without a record file.
+pub fn telemetry() -> Arc<Telemetry> {
+    let params = Params { labels: labels(), slo: SLO, records: None, version: "1.2.3" };
+    Telemetry::new(&params).expect("valid parameters")
+}
+
+/// Values an [`Observe`] hands out, apart from the books.
+pub struct Values {
+    pub pools: Vec<PoolState>,
+    pub holders: Vec<HolderState>,
+    pub store: StoreStatus,
+    pub drain: DrainPhase,
+}
+
+/// An [`Observe`] whose books are telemetry's, as in the real process.
+pub struct Fake {
+    pub telemetry: Arc<Telemetry>,
+    pub values: Mutex<Values>,
+}
+
+impl Fake {
+    pub fn new(telemetry: Arc<Telemetry>) -> Arc<Self> {
+        let values = Values {
+            pools: vec![pool()],
+            holders: vec![holder("r-1", "a"), holder("r-2", "b")],
+            store: StoreStatus { kind: "memory", up: true, ..StoreStatus::default() },
+            drain: DrainPhase::Serving,
+        };
+        Arc::new(Self { telemetry, values: Mutex::new(values) })
+    }
+
+    pub fn with<T>(&self, change: impl FnOnce(&mut Values) -> T) -> T {
+        change(&mut self.values.lock().expect("no test panics inside"))
+    }
+}
+
+fn pool() -> PoolState {
+    let endpoint = |address: &str, state, in_flight| EndpointState {
+        endpoint: EndpointId::from(address),
+        state,
+        in_flight,
+    };
+    PoolState {
+        pool: PoolId::from("l20"),
+        kind: "engines",
+        models: vec!["big".into(), "small".into()],
+        max_in_flight: 0,
+        demand: 3,
+        endpoints: vec![
+            endpoint("127.0.0.1:8001", EndpointPhase::Ready, 2),
+            endpoint("127.0.0.1:8002", EndpointPhase::Draining, 1),
+        ],
+    }
+}
+
+pub fn holder(request: &str, tenant: &str) -> HolderState {
+    HolderState {
+        request_id: RequestId::from(request),
+        tenant: TenantId::from(tenant),
+        model: Some(ModelName::from("big")),
+        endpoint: Some(EndpointId::from("127.0.0.1:8001")),
+        age_seconds: 1.5,
+        tokens: 42,
+    }
+}
+
+impl Observe for Fake {
+    fn tenants(&self) -> Vec<TenantState> {
+        let limits = [("a", 4), ("b", 2)];
+        let state = |(id, limit): (&str, u32)| {
+            let tenant = TenantId::from(id);
+            let ledger = self.telemetry.ledger(&tenant);
+            TenantState {
+                tenant,
+                limit,
+                mode: Mode::Enforce,
+                in_flight: ledger.in_flight(),
+                fleet_in_flight: ledger.in_flight() + 1,
+                queued: ledger.queued(),
+                arrivals: ledger.arrivals(),
+                outcomes: ledger.outcomes(),
+            }
+        };
+        limits.into_iter().map(state).collect()
+    }
+
+    fn pools(&self) -> Vec<PoolState> {
+        self.with(|values| values.pools.clone())
+    }
+
+    fn holders(&self) -> Vec<HolderState> {
+        self.with(|values| values.holders.clone())
+    }
+
+    fn store(&self) -> StoreStatus {
+        self.with(|values| values.store.clone())
+    }
+
+    fn drain(&self) -> DrainState {
+        let total = self.telemetry.total();
+        let state = self.with(|values| values.drain);
+        let since = (state != DrainPhase::Serving).then_some(1.0);
+        DrainState {
+            state,
+            in_flight: total.in_flight(),
+            queued: total.queued(),
+            since_seconds: since,
+        }
+    }
+
+    fn uptime_seconds(&self) -> f64 {
+        12.5
+    }
+
+    fn cut_holder(&self, request: &str) -> bool {
+        self.with(|values| {
+            let before = values.holders.len();
+            values.holders.retain(|holder| holder.request_id.as_str() != request);
+            values.holders.len() < before
+        })
+    }
+}
