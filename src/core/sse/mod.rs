@@ -14,6 +14,8 @@
 mod event;
 mod lines;
 mod scanner;
+#[cfg(test)]
+mod tests;
 
 pub use event::Event;
 pub use scanner::{Frame, FrameKind, Scanner};

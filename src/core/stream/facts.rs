@@ -77,9 +77,15 @@ impl Facts {
         if content {
             self.content_events += 1;
             self.usage.content();
-            self.first_content.get_or_insert(now);
-            self.last_content = Some(now);
+            self.touch(now);
         }
+    }
+
+    /// Content came, in a form that is not counted.
+    pub(super) fn touch(&mut self, now: Instant) {
+        self.progressed = true;
+        self.first_content.get_or_insert(now);
+        self.last_content = Some(now);
     }
 
     /// The first error counts; what follows it are its echoes.

@@ -64,7 +64,7 @@ struct Delta<'a> {
 /// Read one event. The type is taken from the data, else from the `event` field.
 pub(super) fn read(name: Option<&str>, data: &[u8]) -> Reading {
     let Ok(event) = serde_json::from_slice::<Data<'_>>(data) else {
-        return named(name.unwrap_or_default());
+        return Reading::unread();
     };
     if let Some(error) = event.error {
         return Reading::error(EngineError::read(error.get().as_bytes()));
@@ -101,7 +101,7 @@ pub(super) fn read_plain(body: &[u8]) -> Reading {
     }
 }
 
-/// An event of which only the type is known, as its data is too large or unreadable.
+/// An event of which only the type is known, as its data is too large to be read.
 pub(super) fn named(kind: &str) -> Reading {
     match kind {
         "error" => Reading::error(EngineError::named(kind)),

@@ -159,7 +159,7 @@ impl StreamTracker {
     /// where any byte is content.
     fn pass(&mut self, chunk: Bytes, now: Instant, out: &mut Vec<Bytes>) {
         if self.api == Api::Plain {
-            self.facts.advance(Step::Content, now);
+            self.facts.touch(now);
         }
         self.forwarded += chunk.len() as u64;
         out.push(chunk);
@@ -230,7 +230,7 @@ impl StreamTracker {
             return self.seal();
         }
         if reading.terminal {
-            return self.end(abort);
+            return self.end();
         }
         if reading.step > Step::Opening {
             self.unexplained_end = reading.unexplained_end;
@@ -241,10 +241,10 @@ impl StreamTracker {
         self.wait_or_forward()
     }
 
-    /// The terminal event. It is withheld when it ends an answer that said nothing at all: a
-    /// client would take that for success.
-    fn end(&mut self, abort: bool) -> Fate {
-        if !abort && !self.facts.is_complete() {
+    /// The terminal event (of an abort too, when that passes). It is withheld when it ends an
+    /// answer that said nothing at all: a client would take that for success.
+    fn end(&mut self) -> Fate {
+        if self.facts.abort.is_none() && !self.facts.is_complete() {
             return self.seal();
         }
         self.gate = Gate::Ended;
