@@ -1,0 +1,17 @@
+//! `streamgate-loadtests`: one file a subcommand under `cli`.
+
+mod cli;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    match cli::Cli::parse().run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("streamgate-loadtests: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
