@@ -30,7 +30,7 @@ fn whole_streams_are_as_the_table_says() {
         let answer = Answer::load(case.file);
         assert_eq!(answer.status, 200);
         check(case, &Run::whole(case.api, DEFAULT, &answer.chunks));
-        check(case, &Run::whole(case.api, DEFAULT, &[answer.body()]));
+        check(case, &Run::once(case.api, DEFAULT, &answer.body()));
         check(case, &Run::whole(case.api, DEFAULT, &bytewise(&answer.body())));
     }
 }
@@ -148,9 +148,9 @@ fn without_spaces(body: &[u8]) -> Vec<u8> {
 fn line_ends_marks_and_spaces_change_nothing() {
     for case in CASES {
         let body = Answer::load(case.file).body();
-        let plain = Run::whole(case.api, DEFAULT, &[body.clone()]);
+        let plain = Run::once(case.api, DEFAULT, &body);
         for (name, variant) in variants(&body) {
-            let whole = Run::whole(case.api, DEFAULT, &[variant.clone()]);
+            let whole = Run::once(case.api, DEFAULT, &variant);
             assert_eq!(whole.facts(), plain.facts(), "{} {name}", case.file);
             assert!(variant.starts_with(&whole.forwarded), "{} {name}", case.file);
             if !plain.tracker.is_sealed() {

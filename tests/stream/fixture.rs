@@ -98,6 +98,11 @@ impl Run {
         run
     }
 
+    /// The whole of `body` in one chunk, cleanly ended.
+    pub fn once(api: Api, options: TrackerOptions, body: &Bytes) -> Self {
+        Self::whole(api, options, std::slice::from_ref(body))
+    }
+
     /// What the tracker learned, without times, for comparison.
     pub fn facts(&self) -> String {
         let t = &self.tracker;

@@ -32,7 +32,7 @@ fn body(events: &[&str]) -> Bytes {
 /// Run a stream in one chunk and byte by byte; the client must see its first `shown` events.
 fn run(api: Api, options: TrackerOptions, events: &[&str], shown: usize) -> StreamTracker {
     let bytes = body(events);
-    let whole = Run::whole(api, options, &[bytes.clone()]);
+    let whole = Run::once(api, options, &bytes);
     assert_eq!(whole.forwarded, body(&events[..shown]), "{events:?}");
     let single = Run::whole(api, options, &bytewise(&bytes));
     assert_eq!(single.facts(), whole.facts());
@@ -292,7 +292,7 @@ fn a_last_event_without_its_blank_line_is_understood() {
     {
         let words = body(&[ROLE, WORD]);
         let bytes = Bytes::from([&words[..], end.as_bytes()].concat());
-        let run = Run::whole(Api::Chat, DEFAULT, &[bytes.clone()]);
+        let run = Run::once(Api::Chat, DEFAULT, &bytes);
         assert_eq!(run.tracker.verdict() == Verdict::Complete, complete, "{end:?}");
         assert_eq!(run.forwarded, if complete { bytes } else { words }, "{end:?}");
     }
@@ -301,7 +301,7 @@ fn a_last_event_without_its_blank_line_is_understood() {
 #[test]
 fn a_terminal_event_whose_data_is_cut_is_not_one() {
     let bytes = Bytes::from(format!("{TEXT}\n\nevent: message_stop\ndata: {{\"type\":\"mess"));
-    let run = Run::whole(Api::Messages, DEFAULT, &[bytes]);
+    let run = Run::once(Api::Messages, DEFAULT, &bytes);
     assert_eq!(run.tracker.verdict(), Verdict::Truncated);
     assert_eq!(run.forwarded, body(&[TEXT]));
 }
@@ -339,7 +339,7 @@ fn text_that_is_not_utf8_is_read_as_a_client_reads_it() {
             .to_vec();
     bytes.extend_from_slice(b"data: [DONE]\n\n");
     let bytes = Bytes::from(bytes);
-    let run = Run::whole(Api::Completions, DEFAULT, &[bytes.clone()]);
+    let run = Run::once(Api::Completions, DEFAULT, &bytes);
     assert_eq!(run.tracker.verdict(), Verdict::Complete);
     assert_eq!((run.tracker.content_events(), run.tracker.unread_events()), (1, 0));
     assert_eq!(run.forwarded, bytes);

@@ -75,7 +75,7 @@ proptest! {
 
     #[test]
     fn made_up_streams(body in stream(), api in api(), options in options(), cuts in any::<[usize; 6]>()) {
-        let whole = Run::whole(api, options, &[body.clone()]);
+        let whole = Run::once(api, options, &body);
         let parts = Run::whole(api, options, &split(&body, &cuts));
         prop_assert_eq!(parts.facts(), whole.facts());
         prop_assert_eq!(&parts.forwarded, &whole.forwarded);
@@ -86,7 +86,7 @@ proptest! {
     fn any_bytes(body in prop::collection::vec(any::<u8>(), 0..200), api in api(), cuts in any::<[usize; 4]>()) {
         let body = Bytes::from(body);
         let options = TrackerOptions::default();
-        let whole = Run::whole(api, options, &[body.clone()]);
+        let whole = Run::once(api, options, &body);
         let parts = Run::whole(api, options, &split(&body, &cuts));
         prop_assert_eq!(parts.facts(), whole.facts());
         prop_assert_eq!(&parts.forwarded, &whole.forwarded);
@@ -99,7 +99,7 @@ proptest! {
     #[test]
     fn captured_streams(case in 0..CASES.len(), options in options(), cuts in prop::collection::vec(any::<usize>(), 0..40)) {
         let body = Answer::load(CASES[case].file).body();
-        let whole = Run::whole(CASES[case].api, options, &[body.clone()]);
+        let whole = Run::once(CASES[case].api, options, &body);
         let parts = Run::whole(CASES[case].api, options, &split(&body, &cuts));
         prop_assert_eq!(parts.facts(), whole.facts());
         prop_assert!(parts.forwarded == whole.forwarded);
