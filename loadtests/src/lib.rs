@@ -1,5 +1,6 @@
-//! What Streamgate is tested with: the simulated engine, a server that replays transcripts.
+//! What Streamgate is tested with: the simulated engine, and a server that replays transcripts.
 
 pub mod engine;
 mod http1;
+pub mod replay;
 mod sync;

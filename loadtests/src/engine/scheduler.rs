@@ -305,6 +305,11 @@ impl Scheduler {
         self.totals = Totals::default();
     }
 
+    /// Puts a chain of blocks into the prefix cache, as if a prompt had been processed.
+    pub fn warm(&mut self, chain: &[u64]) {
+        self.cache.insert(chain);
+    }
+
     /// Empties the prefix cache.
     pub fn reset_cache(&mut self) {
         self.cache.clear();
