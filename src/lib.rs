@@ -12,6 +12,7 @@
 //! | L3 | `proxy`, `admin`, `check` | the forwarding loop, the admin API, the checks |
 //! | L4 | `app` | composition root: listeners, signals, wiring |
 
+pub mod admin;
 pub mod config;
 pub mod core;
 pub mod telemetry;

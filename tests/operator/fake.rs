@@ -1,7 +1,9 @@
 //! A process to look at: an [`Observe`] over real telemetry and settable values.
 
+use futures::future::BoxFuture;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use streamgate::core::drain_port::{DrainPort, DrainWait};
 use streamgate::core::ids::{EndpointId, ModelName, PoolId, RequestId, TenantId};
 use streamgate::core::observe::{
     DrainPhase, DrainState, EndpointPhase, EndpointState, HolderState, Observe, PoolState,
@@ -11,6 +13,7 @@ use streamgate::core::policy::{Mode, ModelSet};
 use streamgate::core::quota::StoreStatus;
 use streamgate::core::slo::Slo;
 use streamgate::telemetry::{Labels, Params, Telemetry};
+use tokio::sync::watch;
 
 /// The service level of every test.
 pub const SLO: Slo = Slo {
@@ -40,6 +43,8 @@ pub struct Values {
     pub holders: Vec<HolderState>,
     pub store: StoreStatus,
     pub drain: DrainPhase,
+    /// Whether reading the holders is a defect.
+    pub broken: bool,
 }
 
 /// An [`Observe`] whose books are telemetry's, as in the real process.
@@ -55,6 +60,7 @@ impl Fake {
             holders: vec![holder("r-1", "a"), holder("r-2", "b")],
             store: StoreStatus { kind: "memory", up: true, ..StoreStatus::default() },
             drain: DrainPhase::Serving,
+            broken: false,
         };
         Arc::new(Self { telemetry, values: Mutex::new(values) })
     }
@@ -119,6 +125,7 @@ impl Observe for Fake {
     }
 
     fn holders(&self) -> Vec<HolderState> {
+        assert!(!self.with(|values| values.broken), "a defect");
         self.with(|values| values.holders.clone())
     }
 
@@ -148,5 +155,80 @@ impl Observe for Fake {
             values.holders.retain(|holder| holder.request_id.as_str() != request);
             values.holders.len() < before
         })
+    }
+}
+
+/// A drain that ends when a test says so.
+pub struct FakeDrain {
+    seen: Arc<Fake>,
+    ended: watch::Sender<Option<DrainWait>>,
+    /// How many calls wait for it now.
+    pub waiting: watch::Sender<usize>,
+    /// The longest wait asked for last.
+    pub asked: Mutex<Option<Duration>>,
+}
+
+impl FakeDrain {
+    pub fn new(seen: Arc<Fake>) -> Arc<Self> {
+        let (ended, waiting) = (watch::Sender::new(None), watch::Sender::new(0));
+        Arc::new(Self { seen, ended, waiting, asked: Mutex::default() })
+    }
+
+    /// The last request ended.
+    pub fn finish(&self, end: DrainWait, phase: DrainPhase) {
+        self.seen.with(|values| values.drain = phase);
+        self.ended.send_replace(Some(end));
+    }
+
+    /// Wait until `count` calls wait.
+    pub async fn waiters(&self, count: usize) {
+        let mut waiting = self.waiting.subscribe();
+        let reached = waiting.wait_for(|waiting| *waiting == count);
+        tokio::time::timeout(Duration::from_secs(10), reached)
+            .await
+            .expect("in time")
+            .expect("open");
+    }
+}
+
+impl DrainPort for FakeDrain {
+    fn begin(&self) {
+        self.seen.with(|values| {
+            if values.drain == DrainPhase::Serving {
+                values.drain = DrainPhase::LameDuck;
+            }
+        });
+    }
+
+    fn wait(&self, limit: Duration) -> BoxFuture<'static, DrainWait> {
+        *self.asked.lock().expect("not poisoned") = Some(limit);
+        let mut ended = self.ended.subscribe();
+        let here = Waiting::new(self.waiting.clone());
+        Box::pin(async move {
+            let _here = here;
+            let end = tokio::time::timeout(limit, ended.wait_for(Option::is_some)).await;
+            let end = end.ok().and_then(Result::ok).and_then(|end| *end);
+            end.unwrap_or(DrainWait::TimedOut { in_flight: 2 })
+        })
+    }
+
+    fn phase(&self) -> DrainPhase {
+        self.seen.with(|values| values.drain)
+    }
+}
+
+/// Counts a waiting call for as long as its future lives.
+struct Waiting(watch::Sender<usize>);
+
+impl Waiting {
+    fn new(count: watch::Sender<usize>) -> Self {
+        count.send_modify(|count| *count += 1);
+        Self(count)
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.send_modify(|count| *count -= 1);
     }
 }

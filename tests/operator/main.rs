@@ -1,6 +1,11 @@
 //! What an operator sees: metrics, logs, records, the admin port, the command line's client.
 
+mod admin_change;
+mod admin_limits;
+mod admin_read;
+mod client;
 mod exposition;
 mod fake;
 mod records;
+mod server;
 mod telemetry;
