@@ -14,3 +14,4 @@
 
 pub mod config;
 pub mod core;
+pub mod tenants;
