@@ -12,6 +12,8 @@
 //! | L3 | `proxy`, `admin`, `check` | the forwarding loop, the admin API, the checks |
 //! | L4 | `app` | composition root: listeners, signals, wiring |
 
+pub mod app;
+pub mod check;
 pub mod config;
 pub mod core;
 pub mod tenants;

@@ -13,7 +13,7 @@ use std::fmt;
 
 mod report;
 
-pub(super) use report::Report;
+pub(super) use report::{Report, join};
 
 /// One problem.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

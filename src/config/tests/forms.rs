@@ -131,3 +131,15 @@ fn anchors_and_merge_keys_work() {
     );
     assert_eq!(valid(&text).tenant("b").unwrap().policy.max_in_flight, 7);
 }
+
+#[test]
+fn thousands_of_tenants_are_read() {
+    let mut text = "pools: [{name: p, models: ['*'], endpoints: ['h:1']}]\ntenants:\n".to_owned();
+    for n in 0..3000 {
+        let hash = KeyHash::of(format!("key {n}").as_bytes()).to_config();
+        text += &format!("- {{id: t{n}, api_keys: ['{hash}'], max_in_flight: 1}}\n");
+    }
+    assert_eq!(valid(&text).tenants.len(), 3000);
+    let broken = text.replace("max_in_flight: 1", "max_in_flight: 0");
+    assert_eq!(problems(&broken).len(), 3000);
+}

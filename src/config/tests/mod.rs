@@ -4,6 +4,7 @@ mod collecting;
 mod defaults;
 mod files;
 mod forms;
+mod later_forms;
 mod pool_rules;
 mod secrets;
 mod tenant_rules;

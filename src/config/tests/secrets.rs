@@ -31,6 +31,10 @@ fn a_plain_key_in_the_place_of_its_hash_is_not_shown() {
 fn nor_is_a_key_anywhere_else() {
     hidden(&section("").replace("id: t", &format!("id: '{PLAIN} '")));
     hidden(&with("", &format!(", key: {PLAIN}"), ""));
+    hidden(&with("", &format!(", {PLAIN}: key"), ""));
+    hidden(
+        &with(", api_key_env: 1234567890123456789", "", "").replace("1234567890123", "10123456789"),
+    );
     hidden(&with(", api_key_env: 'plain-0123456789'", "", ""));
     hidden(&section(&format!("anonymous: {PLAIN}\n")));
     hidden(&section(&format!("log: {{level: Bearer {PLAIN}}}\n")));

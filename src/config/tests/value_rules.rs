@@ -55,12 +55,6 @@ fn the_goals_are_in_order_and_not_zero() {
 }
 
 #[test]
-fn the_store_answers_well_within_the_lease() {
-    let text = section("quota: {operation_timeout: 1s}\n");
-    assert_eq!(problems(&text), ["quota.operation_timeout: not supported by this version"],);
-}
-
-#[test]
 fn ranges() {
     for (text, problem) in [
         ("limits: {body: 0}", "limits.body: out of range"),
