@@ -13,6 +13,9 @@
 //! | L4 | `app` | composition root: listeners, signals, wiring |
 
 pub mod admin;
+pub mod app;
+pub mod check;
 pub mod config;
 pub mod core;
 pub mod telemetry;
+pub mod tenants;

@@ -30,6 +30,7 @@ mod yaml;
 
 pub use errors::{ConfigError, ConfigErrors};
 pub use model::*;
+pub use read::kind::is_label;
 pub use secret::{KeyHash, Secret};
 
 use errors::Report;

@@ -39,6 +39,12 @@ pub(super) fn refuse(tree: &Node, report: &Report<'_>) {
     }
 }
 
+/// The keys of the list.
+#[cfg(test)]
+pub(super) fn keys() -> impl Iterator<Item = &'static str> {
+    UNSUPPORTED.iter().map(|(key, _)| *key)
+}
+
 fn asks(value: &Value, harmless: &[&str]) -> bool {
     match value {
         Value::Null => false,

@@ -13,7 +13,7 @@ use std::fmt;
 
 mod report;
 
-pub(super) use report::Report;
+pub(super) use report::{Report, join};
 
 /// One problem.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -70,7 +70,7 @@ impl ConfigErrors {
 
     /// A text that is not YAML.
     pub(super) fn malformed(line: Option<u64>, problem: String) -> Self {
-        Self::of_file(line, problem, "correct the YAML syntax; nothing after it was looked at")
+        Self::of_file(line, problem, "correct the YAML syntax; nothing else was checked")
     }
 
     fn of_file(line: Option<u64>, problem: String, remedy: &str) -> Self {

@@ -60,16 +60,19 @@ impl<'t> Report<'t> {
         }
     }
 
-    /// The key `key`, first seen on another line or never heard of; its value is not shown.
-    pub fn key(&self, path: &str, line: u64, problem: String, remedy: String) {
+    /// The key `key` of the section at `path` is given twice or never heard of. Its value is not
+    /// shown: who mistypes a key's name may have mistyped that of a secret.
+    pub fn key(&self, path: &str, key: &str, line: u64, problem: String, remedy: String) {
+        let key = if looks_secret(key) { "***" } else { key };
+        let path = join(path, &shorten(key.to_owned()));
         let line = Some(line).filter(|line| *line > 0);
-        self.push(ConfigError { path: path.to_owned(), line, value: None, problem, remedy });
+        self.push(ConfigError { path, line, value: None, problem, remedy });
     }
 
     /// The section at `path` knows these keys.
     pub fn schema(&self, path: &str, keys: &[&str]) {
-        let prefix = if path.is_empty() { String::new() } else { pattern(path) + "." };
-        self.schema.borrow_mut().extend(keys.iter().map(|key| format!("{prefix}{key}")));
+        let path = pattern(path);
+        self.schema.borrow_mut().extend(keys.iter().map(|key| join(&path, key)));
     }
 
     /// `path` is absent by mistake, which has been reported under another name.
@@ -121,8 +124,13 @@ fn shown(path: &str, value: &Value) -> Option<String> {
     }
 }
 
+/// The path of `key` in the section at `path`.
+pub(in crate::config) fn join(path: &str, key: &str) -> String {
+    if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
+}
+
 /// `tenants[3].api_keys[0]` → `tenants[].api_keys[]`.
-pub(in crate::config) fn pattern(path: &str) -> String {
+fn pattern(path: &str) -> String {
     path.split_inclusive('[')
         .map(|part| part.trim_start_matches(|c: char| c.is_ascii_digit()))
         .collect()

@@ -2,7 +2,7 @@
 
 use super::kind::Wrong;
 use super::suggest::{advice, nearest};
-use crate::config::errors::Report;
+use crate::config::errors::{Report, join};
 use crate::config::yaml::{Entry, Node, Value};
 use std::ops::Deref;
 
@@ -61,7 +61,7 @@ impl<'c> Section<'c> {
 
     /// The key path of `key` in this section.
     fn at(&self, key: &str) -> String {
-        if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
+        join(&self.path, key)
     }
 
     /// The value of `key`; `None` if absent, null or wrong.
@@ -216,10 +216,10 @@ impl<'c> Section<'c> {
     /// conclude anything from the absence of what it was meant to be.
     fn report_keys(mut self) {
         for (n, entry) in self.entries.iter().enumerate() {
-            let path = self.at(&entry.key);
+            let (key, line) = (&entry.key, entry.line);
             if let Some(first) = self.entries[..n].iter().find(|other| other.key == entry.key) {
                 let problem = format!("duplicate key, first given on line {}", first.line);
-                self.report.key(&path, entry.line, problem, "keep one of the two".to_owned());
+                self.report.key(&self.path, key, line, problem, "keep one of the two".to_owned());
             } else if !self.known.iter().any(|known| entry.key == *known) {
                 let meant = nearest(&entry.key, &self.known);
                 if let Some(meant) = meant {
@@ -227,7 +227,7 @@ impl<'c> Section<'c> {
                     self.report.suspect(&self.at(meant));
                 }
                 let remedy = advice(meant, &self.known);
-                self.report.key(&path, entry.line, "unknown key".to_owned(), remedy);
+                self.report.key(&self.path, key, line, "unknown key".to_owned(), remedy);
             }
         }
         for (key, remedy) in &self.missing {

@@ -58,7 +58,7 @@ impl<'r> Map<'r> {
             for model in tenant.models.iter().filter(|model| model.value != "*") {
                 if self.serving(tenant, Some(&model.value)).is_empty() {
                     let by = match &tenant.pool {
-                        Some(pool) => format!("pool `{pool}`, to which the tenant is pinned,"),
+                        Some(pool) => format!("pool `{pool}`, the tenant's only one"),
                         None => "any pool".to_owned(),
                     };
                     report.contradiction(
@@ -111,7 +111,9 @@ impl<'r> Map<'r> {
     }
 
     fn unreachable(&self, report: &Report<'_>) {
-        if self.tenants.iter().any(|(_, sure)| !sure) {
+        // A model that no pool serves was meant to be another one, perhaps of the pool in doubt.
+        let doubtful = |tenant: &At<RawTenant>| report.in_error(&format!("{}.models", tenant.path));
+        if self.tenants.iter().any(|(tenant, sure)| !sure || doubtful(tenant)) {
             return;
         }
         for (pool, _) in self.pools.iter().filter(|(_, sure)| *sure) {

@@ -3,7 +3,9 @@
 use super::node::{Entry, Node, Value};
 use crate::config::errors::ConfigErrors;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde_saphyr::{DuplicateKeyPolicy, NonFiniteFloatPolicy, Spanned};
+use serde_saphyr::{
+    DuplicateKeyPolicy, MessageFormatter, NonFiniteFloatPolicy, Spanned, UserMessageFormatter,
+};
 use std::fmt;
 
 /// Parse one YAML document.
@@ -21,7 +23,8 @@ pub(in crate::config) fn parse(text: &str) -> Result<Node, ConfigErrors> {
     };
     serde_saphyr::from_str_with_options(text, options).map_err(|error| {
         let line = error.location().map(|location| location.line());
-        ConfigErrors::malformed(line, error.without_snippet().to_string())
+        let message = UserMessageFormatter.format_message(error.without_snippet()).into_owned();
+        ConfigErrors::malformed(line, message)
     })
 }
 

@@ -2,17 +2,12 @@
 //! be the plain secret.
 
 use super::Wrong;
-use super::words::text;
 use crate::config::yaml::Value;
 use crate::config::{KeyHash, Secret};
 
 /// The hash of an API key, `sha256:<64 hex>`.
 pub(in crate::config) fn key_hash(value: &Value) -> Result<KeyHash, Wrong> {
-    let hash = match value {
-        Value::Text(text) => KeyHash::from_config(text),
-        _ => None,
-    };
-    hash.ok_or_else(|| {
+    word(value).and_then(KeyHash::from_config).ok_or_else(|| {
         Wrong::new(
             "not the hash of a key",
             "run `streamgate key new TENANT` and put its `sha256:…` line here; \
@@ -23,10 +18,10 @@ pub(in crate::config) fn key_hash(value: &Value) -> Result<KeyHash, Wrong> {
 
 /// The name of an environment variable.
 pub(in crate::config) fn variable(value: &Value) -> Result<String, Wrong> {
-    let name = text(value)?;
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let fits = name.chars().all(plain) && !name.starts_with(|c: char| c.is_ascii_digit());
-    fits.then_some(name).ok_or_else(|| {
+    let fits =
+        |name: &&str| name.chars().all(plain) && name.starts_with(|c: char| !c.is_ascii_digit());
+    word(value).filter(fits).map(str::to_owned).ok_or_else(|| {
         Wrong::new(
             "not the name of an environment variable",
             "write the variable's name (letters, digits, `_`), not its value",
@@ -44,11 +39,20 @@ pub(in crate::config) fn redis_url(value: &Value) -> Result<Secret, Wrong> {
         "redis+cluster://",
         "rediss+cluster://",
     ];
-    let url = text(value)?;
-    let fits = SCHEMES.iter().any(|scheme| url.len() > scheme.len() && url.starts_with(scheme));
-    fits.then(|| Secret::from(url)).ok_or_else(|| {
+    let fits = |url: &&str| {
+        SCHEMES.iter().any(|scheme| url.strip_prefix(scheme).is_some_and(|rest| !rest.is_empty()))
+    };
+    word(value).filter(fits).map(Secret::from).ok_or_else(|| {
         Wrong::new("not a Redis URL", format!("begin it with one of: {}", SCHEMES.join(", ")))
     })
+}
+
+/// Unlike the check for text, this one cannot put the value into a remedy.
+fn word(value: &Value) -> Option<&str> {
+    match value {
+        Value::Text(text) => Some(text),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -64,7 +68,7 @@ mod tests {
         for good in ["A", "_x", "ENGINE_KEY_2"] {
             assert!(variable(&written(good)).is_ok(), "{good}");
         }
-        for bad in ["2A", "A-B", "sk-secret", "A B", "Ä"] {
+        for bad in ["", "2A", "A-B", "sk-secret", "A B", "Ä"] {
             assert!(variable(&written(bad)).is_err(), "{bad}");
         }
     }

@@ -19,15 +19,19 @@ pub(in crate::config) fn text(value: &Value) -> Result<String, Wrong> {
     }
 }
 
-/// A name that may become a metric label and part of a URL: 1 to 63 of `A–Z a–z 0–9 . _ -`,
+/// Whether `name` may be a metric label and part of a URL: 1 to 63 of `A–Z a–z 0–9 . _ -`,
 /// beginning with a letter or digit.
+pub fn is_label(name: &str) -> bool {
+    let inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    name.len() <= 63
+        && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name.chars().all(inner)
+}
+
+/// A name that [`is_label`].
 pub(in crate::config) fn label(value: &Value) -> Result<String, Wrong> {
     let name = text(value)?;
-    let inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-    let fits = name.len() <= 63
-        && name.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && name.chars().all(inner);
-    fits.then_some(name).ok_or_else(|| {
+    is_label(&name).then_some(name).ok_or_else(|| {
         Wrong::new(
             "not usable as a name",
             "use 1 to 63 letters, digits, `.`, `_` or `-`, beginning with a letter or digit",

@@ -1,0 +1,3 @@
+//! L4: the composition root.
+
+pub mod cli;
