@@ -12,6 +12,9 @@
 //! | L3 | `proxy`, `admin`, `check` | the forwarding loop, the admin API, the checks |
 //! | L4 | `app` | composition root: listeners, signals, wiring |
 
+pub mod admission;
 pub mod config;
 pub mod core;
+pub mod quota;
 pub mod telemetry;
+pub mod upstream;
