@@ -5,7 +5,7 @@
 //! request that a drain refuses is answered before the process may end. Entries are found by a
 //! number of ours: client-supplied request ids may repeat, and every holder is listed and cut.
 
-use crate::core::cut::CutCause;
+use crate::core::cause::CutCause;
 use crate::core::ids::{EndpointId, ModelName, RequestId, TenantId};
 use crate::core::observe::HolderState;
 use crate::core::sync::lock;
@@ -224,7 +224,7 @@ impl Holder {
     /// Borrow it once outside a loop rather than calling it for each chunk.
     pub async fn cut(&self) -> CutCause {
         self.entry.cut.cancelled().await;
-        self.cut_cause().unwrap_or(CutCause::Admin)
+        self.cut_cause().unwrap_or(CutCause::Operator)
     }
 
     /// Why this request was cut, if it was.

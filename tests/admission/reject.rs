@@ -78,7 +78,7 @@ async fn a_request_dropped_while_the_store_is_asked_holds_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn requests_with_one_id_are_listed_and_cut_both() {
-    use streamgate::core::cut::CutCause;
+    use streamgate::core::cause::CutCause;
 
     let rig = Rig::new();
     let first = rig.admit(rejecting(3)).await.unwrap().permit;
@@ -98,14 +98,14 @@ async fn requests_with_one_id_are_listed_and_cut_both() {
     assert_eq!((listed[1].endpoint.clone(), listed[1].tokens), (Some("e:1".into()), 7));
     assert!((listed[2].age_seconds - 1.5).abs() < 1e-9);
 
-    assert_eq!(rig.holders.cut("r", CutCause::Admin), 2);
-    assert_eq!(soon(first.holder().cut()).await, CutCause::Admin);
-    assert_eq!(soon(second.holder().cut()).await, CutCause::Admin);
+    assert_eq!(rig.holders.cut("r", CutCause::Operator), 2);
+    assert_eq!(soon(first.holder().cut()).await, CutCause::Operator);
+    assert_eq!(soon(second.holder().cut()).await, CutCause::Operator);
     assert_eq!(third.holder().cut_cause(), None);
-    assert_eq!(rig.holders.cut("nobody", CutCause::Admin), 0);
+    assert_eq!(rig.holders.cut("nobody", CutCause::Operator), 0);
 
     assert_eq!(rig.holders.cut_endpoint(&"e:1".into(), CutCause::EndpointDrain), 1);
-    assert_eq!(second.holder().cut_cause(), Some(CutCause::Admin), "the first cause stays");
+    assert_eq!(second.holder().cut_cause(), Some(CutCause::Operator), "the first cause stays");
     assert_eq!(rig.holders.cut_all(CutCause::Drain), 3);
     assert_eq!(soon(third.holder().cut()).await, CutCause::Drain);
 }
