@@ -13,9 +13,12 @@
 //! | L4 | `app` | composition root: listeners, signals, wiring |
 
 pub mod admin;
+pub mod admission;
 pub mod app;
 pub mod check;
 pub mod config;
 pub mod core;
+pub mod quota;
 pub mod telemetry;
 pub mod tenants;
+pub mod upstream;
