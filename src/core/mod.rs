@@ -1,9 +1,12 @@
 //! L0: the pure core. Types, decisions and state machines without I/O, clock reads or runtime;
 //! time is an argument. The ports that adapters implement are declared here too.
 
+pub mod answer;
 pub mod api;
 pub mod cause;
 pub mod drain_port;
+pub mod facts;
+pub mod headers;
 pub mod ids;
 pub mod ledger;
 pub mod observe;
@@ -11,6 +14,8 @@ pub mod outcome;
 pub mod policy;
 pub mod quota;
 pub mod reason;
+pub mod rejection;
+pub mod retry_after;
 pub mod slo;
 pub mod sse;
 pub mod stream;
