@@ -22,3 +22,4 @@ pub mod quota;
 pub mod telemetry;
 pub mod tenants;
 pub mod upstream;
+pub mod proxy;

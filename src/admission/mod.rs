@@ -21,12 +21,14 @@
 //! request owns, [`holders`] the registry that operators and the drain look at.
 
 pub mod controller;
+pub mod estimates;
 pub mod holders;
 mod lane;
 pub mod permit;
 pub mod request;
 
 pub use controller::AdmissionController;
+pub use estimates::HoldEstimates;
 pub use holders::{Holder, Holders};
 pub use permit::Permit;
 pub use request::{AdmitRequest, Admitted, Refused};

@@ -14,6 +14,16 @@ pub struct Slo {
     pub e2e: Duration,
 }
 
+impl Default for Slo {
+    fn default() -> Self {
+        Self {
+            ttft: Duration::from_secs(2),
+            tpot: Duration::from_millis(150),
+            e2e: Duration::from_secs(30),
+        }
+    }
+}
+
 /// What was measured of one request. A latency that does not exist (no content, a single token,
 /// a plain answer) is `None` and is not held against the request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

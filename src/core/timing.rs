@@ -1,9 +1,8 @@
-//! Latencies of one answer and whether they are good enough.
+//! Latencies of one answer. Whether they are good enough is [`super::slo`]'s to say.
 //!
 //! TTFT: start of the request to first content. TPOT: (last content − first content) / (output
 //! tokens − 1), a mean for each request. E2E: start of the request to the end of its answer.
 
-use super::outcome::Outcome;
 use std::time::{Duration, Instant};
 
 /// When the parts of one answer came. Times out of order give zero, never a panic.
@@ -41,36 +40,6 @@ impl Timing {
     }
 }
 
-/// The limits a good request keeps, each inclusive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SloPolicy {
-    pub ttft: Duration,
-    pub tpot: Duration,
-    pub e2e: Duration,
-}
-
-impl Default for SloPolicy {
-    fn default() -> Self {
-        Self {
-            ttft: Duration::from_secs(2),
-            tpot: Duration::from_millis(150),
-            e2e: Duration::from_secs(30),
-        }
-    }
-}
-
-impl SloPolicy {
-    /// Whether a request was good: complete and within every limit. A latency that does not exist
-    /// (TPOT of one token or of an unknown number; TTFT of an answer without content events, such
-    /// as a plain one) is not judged; the others still are.
-    pub fn good(&self, outcome: Outcome, timing: &Timing) -> bool {
-        outcome == Outcome::Complete
-            && timing.ttft().is_none_or(|ttft| ttft <= self.ttft)
-            && timing.tpot().is_none_or(|tpot| tpot <= self.tpot)
-            && timing.e2e() <= self.e2e
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -102,27 +71,6 @@ mod tests {
         }
         let silent = Timing { first_content: None, last_content: None, ..timing(0, 0, 5, Some(9)) };
         assert_eq!((silent.ttft(), silent.tpot()), (None, None));
-    }
-
-    #[test]
-    fn each_limit_is_inclusive_and_enough_to_fail() {
-        let slo = SloPolicy::default();
-        let good = |timing| slo.good(Outcome::Complete, &timing);
-        assert!(good(timing(2_000, 3_500, 30_000, Some(11))));
-        assert!(!good(timing(2_001, 3_500, 30_000, Some(11))));
-        assert!(!good(timing(2_000, 3_501, 30_000, Some(11))));
-        assert!(!good(timing(2_000, 3_500, 30_001, Some(11))));
-        assert!(good(timing(2_000, 29_000, 30_000, Some(1))), "no TPOT: judged on the rest");
-        assert!(!good(timing(2_001, 2_001, 2_001, None)));
-    }
-
-    #[test]
-    fn only_a_complete_request_is_good() {
-        let fast = timing(1, 2, 3, Some(2));
-        for outcome in Outcome::ALL {
-            let good = SloPolicy::default().good(outcome, &fast);
-            assert_eq!(good, outcome == Outcome::Complete, "{outcome}");
-        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use pingora_core::connectors::http::Connector;
 use pingora_core::protocols::http::client::HttpSession;
 use pingora_core::protocols::l4::ext::TcpKeepalive;
 use pingora_core::upstreams::peer::HttpPeer;
-use pingora_core::{BError, Error, ErrorType, Result};
+use pingora_core::{Error, ErrorType, Result};
 use pingora_http::{RequestHeader, ResponseHeader};
 use std::net::SocketAddr;
 use std::pin::pin;

@@ -4,14 +4,15 @@ use super::connection::ConnectionLimits;
 use super::engine::Engines;
 use crate::admission::{AdmissionController, HoldEstimates};
 use crate::config::Config;
-use crate::core::observe::DrainPhase;
+use crate::core::ids::PoolId;
 use crate::telemetry::Telemetry;
 use crate::tenants::TenantRegistry;
 use crate::upstream::Pools;
 use arc_swap::ArcSwap;
+use http::HeaderValue;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch;
 
 /// How long a kept-alive connection may be idle. Longer than the 60 s that load balancers in
 /// front commonly use, so that they close first and never write into a closing connection.
@@ -22,6 +23,32 @@ const CLIENT_IDLE: Duration = Duration::from_secs(75);
 pub struct Live {
     pub config: Arc<Config>,
     pub tenants: TenantRegistry,
+    /// `Bearer …` towards the engines of a pool that has a credential.
+    credentials: HashMap<PoolId, HeaderValue>,
+}
+
+impl Live {
+    /// The live form of a validated configuration.
+    pub fn new(config: Arc<Config>) -> Self {
+        let tenants = TenantRegistry::from(config.as_ref());
+        let credentials = config.pools.iter().filter_map(|pool| {
+            let credential = pool.credential.as_ref()?.expose();
+            let mut value = HeaderValue::from_str(&format!("Bearer {credential}")).ok()?;
+            value.set_sensitive(true);
+            Some((pool.id.clone(), value))
+        });
+        let credentials = credentials.collect();
+        Self { config, tenants, credentials }
+    }
+
+    pub(super) fn credential(&self, pool: &PoolId) -> Option<&HeaderValue> {
+        self.credentials.get(pool)
+    }
+
+    /// Endpoints that one request may be sent to, one after another.
+    pub(super) fn max_attempts(&self, pool: &PoolId) -> u32 {
+        self.config.pool(pool.as_str()).map_or(1, |pool| pool.retries.max_attempts)
+    }
 }
 
 /// The parts of a gateway.
@@ -32,7 +59,6 @@ pub struct Parts {
     pub pools: Arc<Pools>,
     pub telemetry: Arc<Telemetry>,
     pub engines: Engines,
-    pub drain: watch::Receiver<DrainPhase>,
 }
 
 /// The gateway: one per process, shared by all connections.
@@ -43,7 +69,6 @@ pub struct Gateway {
     pub(super) pools: Arc<Pools>,
     pub(super) telemetry: Arc<Telemetry>,
     pub(super) engines: Engines,
-    drain: watch::Receiver<DrainPhase>,
 }
 
 impl Gateway {
@@ -55,7 +80,6 @@ impl Gateway {
             pools: parts.pools,
             telemetry: parts.telemetry,
             engines: parts.engines,
-            drain: parts.drain,
         })
     }
 
@@ -66,11 +90,6 @@ impl Gateway {
 
     pub(super) fn live(&self) -> Arc<Live> {
         self.live.load_full()
-    }
-
-    /// Whether new requests are turned away because this replica is about to end.
-    pub(super) fn turns_away(&self) -> bool {
-        !matches!(*self.drain.borrow(), DrainPhase::Serving | DrainPhase::LameDuck)
     }
 
     /// The bounds of a new connection.

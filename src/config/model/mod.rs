@@ -15,7 +15,9 @@ pub use pool::{Discovery, Health, Pool, PoolKind, Retries, Strategy};
 pub use quota::{OnFence, Quota, StoreKind, StrictFailover, WhenUnavailable};
 pub use runtime::{Log, LogFormat, LogLevel, OnEngineAbort, Records, Runtime, Streams};
 pub use tenant::Tenant;
-pub use timing::{Drain, Slo, Timeouts};
+pub use timing::{Drain, Timeouts};
+
+pub use crate::core::slo::Slo;
 
 use crate::core::ids::TenantId;
 use std::sync::Arc;

@@ -48,23 +48,6 @@ impl Default for Timeouts {
     }
 }
 
-/// What a good request is; all greater than zero.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Slo {
-    /// Time to the first token.
-    pub ttft: Duration,
-    /// Mean time per output token after the first.
-    pub tpot: Duration,
-    /// Whole request; at least `ttft`.
-    pub e2e: Duration,
-}
-
-impl Default for Slo {
-    fn default() -> Self {
-        Self { ttft: secs(2), tpot: Duration::from_millis(150), e2e: secs(30) }
-    }
-}
-
 /// The drain of this replica; every time counts from the start of the drain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drain {

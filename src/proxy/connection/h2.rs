@@ -3,7 +3,6 @@
 //! The connection's task drives all of its streams, so it lives until the client closes, breaks
 //! the protocol, idles, or this replica leaves and the last stream has ended.
 
-use super::ConnectionLimits;
 use crate::proxy::client::Client;
 use crate::proxy::gateway::Gateway;
 use pingora_core::protocols::http::ServerSession;

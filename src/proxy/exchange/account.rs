@@ -5,8 +5,8 @@ use crate::core::api::Api;
 use crate::core::headers::client_request_id;
 use crate::core::ids::{EndpointId, ModelName, RequestId, TenantId};
 use crate::core::slo::Slo;
-use crate::core::stream::StreamTracker;
-use crate::core::stream::Usage;
+use crate::core::stream::{StreamTracker, Usage};
+use crate::core::timing::Timing;
 use crate::proxy::client::Client;
 use crate::telemetry::{RequestEvent, Tokens};
 use rand::Rng;
@@ -74,8 +74,8 @@ impl Account {
         self.answer = AnswerFacts {
             first_content: tracker.first_content(),
             last_content: tracker.last_content(),
-            usage: tracker.usage(),
-            delivered: tracker.delivered_tokens(),
+            usage: Some(tracker.usage()).filter(|usage| !usage.is_empty()),
+            delivered: tracker.tokens_at_least(),
             finish_reasons: tracker
                 .finish_reasons()
                 .iter()
@@ -102,16 +102,16 @@ impl Account {
         event.endpoint = self.endpoint;
         event.attempts = self.attempts;
         event.queue_wait = self.queue_wait;
-        event.ttft = self
-            .answer
-            .first_content
-            .map(|at| at.saturating_duration_since(self.started.into_std()));
-        event.tpot = crate::core::timing::tpot(
-            self.answer.first_content,
-            self.answer.last_content,
-            tokens.completion.filter(|_| !tokens.estimated),
-        );
-        event.e2e = Some(self.started.elapsed());
+        let timing = Timing {
+            start: self.started.into_std(),
+            first_content: self.answer.first_content,
+            last_content: self.answer.last_content,
+            end: std::time::Instant::now(),
+            output_tokens: tokens.completion.filter(|_| !tokens.estimated),
+        };
+        event.ttft = timing.ttft();
+        event.tpot = timing.tpot();
+        event.e2e = Some(timing.e2e());
         event.tokens = tokens;
         event.finish_reasons = self.answer.finish_reasons;
         event.bytes_received = self.bytes_received;
@@ -140,6 +140,6 @@ impl Account {
 }
 
 /// 128 random bits: unique without asking anybody.
-fn new_request_id() -> RequestId {
+pub(super) fn new_request_id() -> RequestId {
     RequestId::from(format!("{:032x}", rand::rng().random::<u128>()))
 }

@@ -4,7 +4,7 @@ use super::End;
 use super::work::Work;
 use crate::core::answer::error_event;
 use crate::core::api::Api;
-use crate::core::cut::CutCause;
+use crate::core::cause::CutCause;
 use crate::core::outcome::Outcome;
 use crate::proxy::client::{Client, Lost};
 use crate::proxy::engine::Engines;
@@ -37,7 +37,7 @@ impl Break {
             Self::Client(Lost::Stalled) | Self::NoFirstToken | Self::Idle | Self::Total => {
                 Outcome::TimedOut
             }
-            Self::Cut(cause) => cause.outcome(),
+            Self::Cut(cause) => cut_outcome(cause),
         }
     }
 
@@ -52,7 +52,7 @@ impl Break {
             Self::NoFirstToken => "first_byte_timeout",
             Self::Idle => "stream_idle_timeout",
             Self::Total => "total_timeout",
-            Self::Cut(CutCause::Admin) => "cut_by_operator",
+            Self::Cut(CutCause::Operator) => "cut_by_operator",
             Self::Cut(_) => "draining",
         }
     }
@@ -66,7 +66,7 @@ impl Break {
             Self::NoFirstToken => "The engine produced nothing in time.",
             Self::Idle => "The engine fell silent before the stream was complete.",
             Self::Total => "The request took longer than is allowed.",
-            Self::Cut(CutCause::Admin) => "The stream was ended by an operator.",
+            Self::Cut(CutCause::Operator) => "The stream was ended by an operator.",
             Self::Cut(_) => "The stream was cut by a shutdown before it was complete.",
         }
     }
@@ -96,6 +96,14 @@ impl Break {
             Self::Cut(cause) => Some(cause),
             _ => None,
         }
+    }
+}
+
+/// A cut stream ended without its terminal event; `drain_cut` is kept for drains.
+fn cut_outcome(cause: CutCause) -> Outcome {
+    match cause {
+        CutCause::Drain | CutCause::EndpointDrain => Outcome::DrainCut,
+        CutCause::Operator | CutCause::Fence => Outcome::Truncated,
     }
 }
 

@@ -43,7 +43,7 @@ pub(super) async fn read(
     }
     let body = read_body(live, client).await?;
     account.bytes_received = body.len() as u64;
-    let facts = facts::read(account.api, &body, facts::Limits::default()).map_err(|bad| {
+    let facts = facts::read(account.api, &body, &facts::Limits::default()).map_err(|bad| {
         let rejection = Rejection::new(Reason::BadRequest, bad.message);
         Stop::refuse(match bad.param {
             Some(param) => rejection.param(param),

@@ -30,6 +30,7 @@ mod work;
 use super::client::Client;
 use super::gateway::Gateway;
 use account::Account;
+use crate::core::cause::CutCause;
 use crate::core::outcome::Outcome;
 use crate::core::reason::Reason;
 use crate::core::rejection::Rejection;
@@ -79,6 +80,15 @@ enum Stop {
 }
 
 impl Stop {
+    /// Cut before anything reached the client.
+    fn cut(cause: CutCause) -> Self {
+        let (outcome, message) = match cause {
+            CutCause::Operator => (Outcome::Truncated, "The request was ended by an operator."),
+            _ => (Outcome::DrainCut, "This replica is shutting down."),
+        };
+        Self::Refuse(outcome, Rejection::new(Reason::Draining, message))
+    }
+
     /// Refused before anything was asked of an engine.
     fn refuse(rejection: Rejection) -> Self {
         Self::Refuse(Outcome::Rejected, rejection)
@@ -102,7 +112,7 @@ impl Gateway {
                 refuse::refuse(client, &mut account, outcome, &rejection).await
             }
         };
-        let event = account.close(arrival.event(end.outcome), &end, &live.slo);
+        let event = account.close(arrival.event(end.outcome), &end, &live.config.slo);
         arrival.finish(event);
         end.after
     }

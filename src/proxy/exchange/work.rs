@@ -31,20 +31,14 @@ impl Work {
         self.permit.holder()
     }
 
-    /// End the attempt, if there is one, and keep the permit for another.
-    pub async fn give_up_attempt(&mut self) {
-        if let Some(call) = self.attempt.take().and_then(|attempt| attempt.call) {
-            call.abandon().await;
-        }
-    }
-
     /// The engine's work has ended: by itself if its answer came whole, else because we close.
     pub async fn end(mut self, engines: &Engines) {
         let Some(attempt) = &mut self.attempt else { return };
-        match attempt.call.take() {
-            Some(mut call) if call.is_done() => engines.release(call).await,
-            Some(call) => call.abandon().await,
-            None => {}
+        let Some(mut call) = attempt.call.take() else { return };
+        if call.is_done() {
+            engines.release(call).await;
+        } else {
+            call.abandon().await;
         }
     }
 }
