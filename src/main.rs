@@ -2,12 +2,11 @@
 
 use std::process::ExitCode;
 use streamgate::app::cli::{Hooks, run};
+use streamgate::app::{commands, serve};
+
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
-    run(Hooks { serve: |_| absent(), drain: |_| absent(), status: |_| absent() })
-}
-
-fn absent() -> ExitCode {
-    eprintln!("streamgate: this command is not supported by this version");
-    ExitCode::FAILURE
+    run(Hooks { serve, drain: commands::drain, status: commands::status })
 }

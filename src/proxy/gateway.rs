@@ -88,7 +88,8 @@ impl Gateway {
         self.live.store(Arc::new(live));
     }
 
-    pub(super) fn live(&self) -> Arc<Live> {
+    /// The configuration in force.
+    pub fn live(&self) -> Arc<Live> {
         self.live.load_full()
     }
 
