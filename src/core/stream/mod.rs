@@ -11,6 +11,12 @@
 //! for bytes in out.drain(..) { write(bytes) }
 //! ```
 //!
+//! After each feed, ask [`StreamTracker::is_sealed`] before [`StreamTracker::progress`]: a sealed
+//! stream forwards nothing more. While the response head is held, `early_error` and `early_abort`
+//! say that the request can be answered honestly or moved. Otherwise write the final error event,
+//! unless `mid_event`, and abort. The same holds when the body ends, or breaks, and the verdict is
+//! not complete.
+//!
 //! | API | terminal event | error | the engine gave up |
 //! |---|---|---|---|
 //! | completions, chat | `data: [DONE]` | `{"error":…}`, `event: error`, `finish_reason: "error"` | `finish_reason: "abort"` |
