@@ -2,7 +2,7 @@
 //! the live page; and the client behind `streamgate status` and `streamgate drain`.
 //!
 //! The port is for operators, the kubelet and Prometheus. It keeps serving during a drain, it
-//! cannot be exhausted by slow clients ([`server`]), and only callers that may do so change
+//! cannot be exhausted by slow clients (`server`), and only callers that may do so change
 //! anything ([`access`]). Nothing is kept here: every answer is read from its owner.
 
 pub mod access;

@@ -5,8 +5,9 @@ use crate::core::ids::TenantId;
 use crate::core::ledger::{Ledger, Stage};
 use crate::core::outcome::Outcome;
 use crate::core::reason::Reason;
+use crate::core::sync;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 /// Position of a model's label in [`super::labels::Table`].
 pub type ModelIndex = usize;
@@ -121,7 +122,7 @@ impl Book {
 
     /// The critical sections only add integers; after a panic in one the counts are still sound.
     fn lock(&self) -> MutexGuard<'_, Counts> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.counts)
     }
 }
 

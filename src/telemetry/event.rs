@@ -1,6 +1,7 @@
 //! The one account of an ended request. Log line, metrics and record are all made from it, so
 //! they cannot disagree.
 
+use crate::core::api::Api;
 use crate::core::ids::{EndpointId, ModelName, RequestId, TenantId};
 use crate::core::outcome::Outcome;
 use crate::core::reason::Reason;
@@ -28,7 +29,7 @@ pub struct RequestEvent {
     /// As the client sent it; replaced by its bounded label (`other` unless configured) before
     /// anything leaves this process.
     pub model: Option<ModelName>,
-    /// `completions`, `chat`, `responses`, `messages`, … as the facts of the request name it.
+    /// The name of the request's [`Api`].
     pub api: &'static str,
     /// The client asked for a stream.
     pub stream: bool,
@@ -93,7 +94,7 @@ impl RequestEvent {
             request_id,
             tenant,
             model: None,
-            api: "other",
+            api: Api::Plain.as_str(),
             stream: false,
             outcome,
             reason: None,

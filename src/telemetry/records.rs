@@ -7,11 +7,12 @@
 mod sink;
 
 use super::event::RequestEvent;
+use crate::core::sync::lock;
 use sink::Sink;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Events that may wait for the writer: some seconds of a busy replica.
@@ -85,8 +86,8 @@ impl Records {
     pub fn close(&self, limit: Duration) -> bool {
         self.shared.closing.store(true, Ordering::Release);
         self.wake();
-        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
-        matches!(ended.recv_timeout(limit), Err(RecvTimeoutError::Disconnected))
+        let ended = lock(&self.ended).recv_timeout(limit);
+        matches!(ended, Err(RecvTimeoutError::Disconnected))
     }
 
     /// A full channel needs no wake-up: the writer looks at the flags after each batch.

@@ -39,6 +39,8 @@ pub fn telemetry() -> Arc<Telemetry> {
 
 /// Values an [`Observe`] hands out, apart from the books.
 pub struct Values {
+    /// Tenants and their limits.
+    pub tenants: Vec<(&'static str, u32)>,
     pub pools: Vec<PoolState>,
     pub holders: Vec<HolderState>,
     pub store: StoreStatus,
@@ -56,6 +58,7 @@ pub struct Fake {
 impl Fake {
     pub fn new(telemetry: Arc<Telemetry>) -> Arc<Self> {
         let values = Values {
+            tenants: vec![("a", 4), ("b", 2)],
             pools: vec![pool()],
             holders: vec![holder("r-1", "a"), holder("r-2", "b")],
             store: StoreStatus { kind: "memory", up: true, ..StoreStatus::default() },
@@ -102,7 +105,7 @@ pub fn holder(request: &str, tenant: &str) -> HolderState {
 
 impl Observe for Fake {
     fn tenants(&self) -> Vec<TenantState> {
-        let limits = [("a", 4), ("b", 2)];
+        let limits = self.with(|values| values.tenants.clone());
         let state = |(id, limit): (&str, u32)| {
             let tenant = TenantId::from(id);
             let ledger = self.telemetry.ledger(&tenant);

@@ -6,6 +6,7 @@ mod admin_read;
 mod client;
 mod exposition;
 mod fake;
+mod page;
 mod records;
 mod server;
 mod telemetry;

@@ -19,7 +19,13 @@ pub struct Server {
     pub telemetry: Arc<Telemetry>,
     pub seen: Arc<Fake>,
     pub drain: Arc<FakeDrain>,
-    stop: Option<oneshot::Sender<()>>,
+    admin: Arc<Admin>,
+    serving: Option<Serving>,
+}
+
+/// A running port; gone when dropped.
+struct Serving {
+    stop: oneshot::Sender<()>,
     task: JoinHandle<()>,
 }
 
@@ -32,21 +38,42 @@ impl Server {
         let telemetry = fake::telemetry();
         let seen = Fake::new(Arc::clone(&telemetry));
         let drain = FakeDrain::new(Arc::clone(&seen));
-        let admin = Admin {
+        let admin = Arc::new(Admin {
             observe: Arc::clone(&seen) as _,
             telemetry: Arc::clone(&telemetry),
             drain: Arc::clone(&drain) as _,
             access,
             version: "1.2.3",
             default_wait: DEFAULT_WAIT,
-        };
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
-        let address = listener.local_addr().expect("bound");
+        });
+        let address = (Ipv4Addr::LOCALHOST, 0).into();
+        let mut server = Self { address, telemetry, seen, drain, admin, serving: None };
+        server.resume().await;
+        server
+    }
+
+    /// Serve, at the same address as before.
+    pub async fn resume(&mut self) {
+        let listener = TcpListener::bind(self.address).await.expect("a port");
+        self.address = listener.local_addr().expect("bound");
         let (stop, stopped) = oneshot::channel();
-        let task = tokio::spawn(Arc::new(admin).serve(listener, async {
+        let task = tokio::spawn(Arc::clone(&self.admin).serve(listener, async {
             stopped.await.ok();
         }));
-        Self { address, telemetry, seen, drain, stop: Some(stop), task }
+        self.serving = Some(Serving { stop, task });
+    }
+
+    /// Tell it to stop; resolves when it has.
+    pub async fn pause(&mut self) {
+        let Some(serving) = self.serving.take() else { return };
+        serving.stop.send(()).ok();
+        let ended = tokio::time::timeout(Duration::from_secs(10), serving.task);
+        ended.await.expect("in time").expect("no panic");
+    }
+
+    /// Stop for good.
+    pub async fn stop(mut self) {
+        self.pause().await;
     }
 
     pub fn url(&self, path: &str) -> String {
@@ -61,18 +88,13 @@ impl Server {
         let method = method.parse().expect("a method");
         reqwest::Client::new().request(method, self.url(path))
     }
-
-    /// Tell it to stop; resolves when it has.
-    pub async fn stop(mut self) {
-        self.stop.take().map(|stop| stop.send(()));
-        let ended = tokio::time::timeout(Duration::from_secs(10), &mut self.task);
-        ended.await.expect("in time").expect("no panic");
-    }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.task.abort();
+        if let Some(serving) = &self.serving {
+            serving.task.abort();
+        }
     }
 }
 

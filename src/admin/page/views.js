@@ -101,14 +101,16 @@ function poolView(pool) {
       : h("p", { class: "dot bad" }, "no endpoint"));
 }
 
+// Roles are spelled out because a narrow screen shows each row as a block of its own.
 function holderView(holder) {
-  return h("tr", {},
-    h("td", { class: "name" }, holder.request_id),
-    h("td", {}, holder.tenant),
-    h("td", {}, holder.model || "–"),
-    h("td", {}, holder.endpoint || "choosing"),
-    h("td", { class: "number" }, duration(holder.age_seconds)),
-    h("td", { class: "number" }, holder.tokens.toLocaleString("en")));
+  const cell = (text, attributes) => h("td", { role: "cell", ...attributes }, text);
+  return h("tr", { role: "row" },
+    cell(holder.request_id, { class: "name" }),
+    cell(holder.tenant),
+    cell(holder.model || "–"),
+    cell(holder.endpoint || "choosing"),
+    cell(duration(holder.age_seconds), { class: "number", "data-label": "age" }),
+    cell(holder.tokens.toLocaleString("en"), { class: "number", "data-label": "tokens" }));
 }
 
 function holdersNote(count) {
