@@ -1,7 +1,8 @@
 //! The registry as a whole, built from real configurations.
 
 use super::*;
-use crate::core::policy::Mode;
+use crate::core::policy::{Mode, ModelSet};
+use proptest::prelude::*;
 
 fn registry(text: &str) -> TenantRegistry {
     let config: Config = text.parse().unwrap_or_else(|errors| panic!("{errors}"));
@@ -132,4 +133,73 @@ fn a_request_without_a_model_goes_to_the_first_pool_of_the_tenant() {
     assert_eq!(route(&registry, "only-x", None).unwrap(), "x");
     assert_eq!(route(&registry, "only-z", None).unwrap(), "x");
     assert_eq!(route(&registry, "pinned", None).unwrap(), "y");
+}
+
+/// `*` or some of three names.
+fn models() -> impl Strategy<Value = String> {
+    prop_oneof![
+        1 => Just("'*'".to_owned()),
+        3 => prop::sample::subsequence(vec!["x", "y", "z"], 1..=3).prop_map(|names| names.join(", ")),
+    ]
+}
+
+/// Models of one to three pools: each name in one pool, and `*` where there would be none; or
+/// anything, which is mostly refused.
+fn pools() -> impl Strategy<Value = Vec<String>> {
+    let tidy = (1..4_usize, prop::array::uniform3(0..3_usize)).prop_map(|(count, homes)| {
+        let models = |pool| {
+            let names = ["x", "y", "z"].into_iter().zip(homes);
+            let own: Vec<_> =
+                names.filter(|(_, home)| home % count == pool).map(|(x, _)| x).collect();
+            if own.is_empty() { "'*'".to_owned() } else { own.join(", ") }
+        };
+        (0..count).map(models).collect()
+    });
+    prop_oneof![3 => tidy, 1 => prop::collection::vec(models(), 1..4)]
+}
+
+fn any_configuration() -> impl Strategy<Value = String> {
+    let tenants = prop::collection::vec((models(), prop::option::of(0..3_usize)), 1..5);
+    (pools(), tenants).prop_map(|(pools, tenants)| {
+        let mut text = "pools:\n".to_owned();
+        for (n, models) in pools.iter().enumerate() {
+            text += &format!("- {{name: p{n}, models: [{models}], endpoints: ['h:{}']}}\n", n + 1);
+        }
+        text += "tenants:\n";
+        for (n, (models, pin)) in tenants.iter().enumerate() {
+            let key = KeyHash::of(n.to_string().as_bytes()).to_config();
+            let (models, pin) = match pin {
+                // A pinned tenant uses what its pool serves.
+                Some(pin) if *pin < pools.len() => (&pools[*pin], format!("p{pin}")),
+                _ => (models, "null".to_owned()),
+            };
+            text += &format!(
+                "- {{id: t{n}, api_keys: ['{key}'], max_in_flight: 1, models: [{models}], pool: {pin}}}\n"
+            );
+        }
+        text
+    })
+}
+
+proptest! {
+    /// What the rules of the configuration promise, routing keeps: whatever is accepted leads
+    /// every tenant's every model to a pool, and to every pool somebody.
+    #[test]
+    fn an_accepted_configuration_serves_all_it_names(text in any_configuration()) {
+        let Ok(config) = text.parse::<Config>() else { return Ok(()) };
+        let registry = TenantRegistry::from(&config);
+        let mut reached = std::collections::HashSet::new();
+        for tenant in registry.tenants() {
+            reached.insert(registry.route(tenant, None).unwrap());
+            for model in ["x", "y", "z", "other"] {
+                let routed = registry.route(tenant, Some(model));
+                let named = matches!(&tenant.models, ModelSet::Only(_)) && tenant.models.contains(model);
+                prop_assert!(routed.is_ok() || !named, "{} {model}\n{text}", tenant.id);
+                reached.extend(routed);
+            }
+        }
+        for pool in config.pools.iter() {
+            prop_assert!(reached.contains(&pool.id), "{}\n{text}", pool.id);
+        }
+    }
 }

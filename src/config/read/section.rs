@@ -85,7 +85,7 @@ impl<'c> Section<'c> {
     }
 
     /// The value of `key`; absence is reported with `remedy`. The placeholder that is returned
-    /// after a report is never used: such a configuration is not built.
+    /// after a report reaches nobody: such a configuration is thrown away.
     pub fn required<T: Default>(
         &mut self,
         key: &'static str,

@@ -6,7 +6,7 @@ pub(super) fn nearest(key: &str, known: &[&'static str]) -> Option<&'static str>
     known
         .iter()
         .map(|name| (strsim::normalized_damerau_levenshtein(&wanted, name), *name))
-        .filter(|(likeness, _)| *likeness >= 0.5)
+        .filter(|(likeness, _)| *likeness >= 0.6)
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, name)| name)
 }
@@ -35,6 +35,7 @@ mod tests {
     #[test]
     fn anything_else_lists_what_there_is() {
         assert_eq!(nearest("colour", &["max_in_flight", "queue"]), None);
+        assert_eq!(nearest("id", &["name", "kind"]), None);
         assert_eq!(advice(None, &["a", "b"]), "remove it, or use one of: a, b");
     }
 }
