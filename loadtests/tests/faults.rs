@@ -5,7 +5,8 @@ mod common;
 use std::time::{Duration, Instant};
 
 use common::{
-    BOUND, Client, End, ask, completion, events, get, plain_completion, post, request, text,
+    BOUND, Client, End, ask, completion, event_count, events, get, plain_completion, post, request,
+    text,
 };
 use streamgate_loadtests::engine::{CloseBy, Cut, Engine, EngineConfig, FaultRule, Faults};
 use streamgate_loadtests::replay::Transcript;
@@ -142,15 +143,11 @@ async fn a_stalled_stream_is_silent_until_the_client_goes() {
         engine.set_fault(Faults::parse(faults).unwrap());
         let mut client = Client::connect(engine.addr()).await;
         client.send(request("POST", COMPLETIONS, &[], &body)).await;
-        while client.read(Duration::from_millis(150)).await.is_none() {}
-        assert_eq!(client.read(Duration::from_millis(1)).await, Some(End::Silent));
-        match events_before {
-            None => assert_eq!(client.raw, b""),
-            Some(n) => {
-                let answer = Transcript::from_bytes(client.raw.clone()).unwrap();
-                assert_eq!((events(&answer).len(), answer.is_complete()), (n, false));
-            }
+        client.falls_silent(|raw| event_count(raw) == events_before).await;
+        if events_before.is_none() {
+            assert_eq!(client.raw, b"");
         }
+        engine.wait_stats(|s| s.in_flight == 1, BOUND).await.unwrap();
         assert_eq!(engine.stats().in_flight, 1);
         drop(client);
         engine.wait_stats(|s| s.in_flight == 0 && s.aborts == 1, BOUND).await.unwrap();
@@ -167,13 +164,13 @@ async fn opening_events_then_silence() {
         ("/v1/messages", chat, 2),
         ("/v1/responses", responses, 4),
     ] {
-        engine.set_fault(Faults::parse("opening-silence=200ms").unwrap());
+        engine.set_fault(Faults::parse("opening-silence=400ms").unwrap());
         let mut client = Client::connect(engine.addr()).await;
         client.send(request("POST", path, &[], body)).await;
         let (answer, end) = client.answer().await;
         assert_eq!(end, End::Complete);
         let longest = client.reads.windows(2).map(|w| w[1].0 - w[0].0).max().unwrap();
-        assert!(longest >= Duration::from_millis(190), "{longest:?}");
+        assert!(longest >= Duration::from_millis(390), "{longest:?}");
         let before: usize =
             client.reads.windows(2).take_while(|w| w[1].0 - w[0].0 < longest).count() + 1;
         let bytes: usize = client.reads[..before].iter().map(|(_, n)| n).sum();
@@ -181,16 +178,12 @@ async fn opening_events_then_silence() {
         let part = Transcript::from_bytes(answer.raw()[..bytes].to_vec()).unwrap();
         assert_eq!(events(&part).len(), opening, "{path}");
     }
-    let (raw, end) = {
+    {
         engine.set_fault(Faults::parse("opening-silence=forever").unwrap());
         let mut client = Client::connect(engine.addr()).await;
         client.send(request("POST", "/v1/chat/completions", &[], chat)).await;
-        while client.read(Duration::from_millis(150)).await.is_none() {}
-        let end = client.read(Duration::from_millis(1)).await;
-        (client.raw, end)
-    };
-    assert_eq!(end, Some(End::Silent));
-    assert_eq!(events(&Transcript::from_bytes(raw).unwrap()).len(), 1);
+        client.falls_silent(|raw| event_count(raw) == Some(1)).await;
+    }
 }
 
 #[tokio::test]
@@ -325,7 +318,7 @@ async fn comments_come_by_header_while_a_stream_is_silent() {
     let headers = [("x-sim-keep-alive", "20ms"), ("x-sim-interval", "100ms")];
     let answer = post(engine.addr(), COMPLETIONS, &headers, &completion(3)).await;
     let comments = answer.chunks().filter(|c| *c == b": keep-alive\n\n").count();
-    assert!((4..=9).contains(&comments), "{comments} in 200 ms");
+    assert!((2..=20).contains(&comments), "{comments} in 200 ms");
 }
 
 #[tokio::test]
