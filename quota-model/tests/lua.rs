@@ -21,8 +21,8 @@ use support::{corrupt, parse};
 const CLOCK_KEY: &str = "test-clock";
 /// The server ms that the model calls 0.
 const BASE: i64 = 1_700_000_000_000;
-const CASES: u64 = 120;
-const STEPS: usize = 250;
+const CASES: u64 = 80;
+const STEPS: usize = 200;
 
 /// One real server beside one modelled store.
 struct Pair {
@@ -153,7 +153,7 @@ fn history(server: &RedisServer, seed: u64, seen: &mut Seen) {
             2..20 => fleet.rng.random_range(0..400),
             _ => fleet.rng.random_range(0..20),
         };
-        if fleet.rng.random_bool(0.04) {
+        if fleet.rng.random_bool(0.015) {
             pair.fault(&mut fleet);
         }
         if !matches!(pair.store, Store::Own(_) | Store::Absent) && fleet.rng.random_bool(0.3) {

@@ -11,9 +11,9 @@ use streamgate_quota_model::store::{
 };
 
 /// Milliseconds. Short, so that a case of a few hundred steps sees everything expire.
-pub const LEASE: Time = 1000;
-pub const FLOOR_LEASE: Time = 4000;
-pub const STALL: Time = 700;
+pub const LEASE: Time = 600;
+pub const FLOOR_LEASE: Time = 1500;
+pub const STALL: Time = 2500;
 pub const PRESSURE: Time = 500;
 
 /// The leaves: tenant and pool, once with both pools, once a scope alone.
