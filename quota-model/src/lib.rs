@@ -1,0 +1,2 @@
+//! See the crate README.
+pub mod store;
