@@ -44,14 +44,11 @@ impl Process {
             records: config.records.path.clone(),
             version: VERSION,
         })?;
-        let store: Arc<dyn QuotaStore> = MemoryStore::new();
+        let store: Arc<dyn QuotaStore> = Arc::new(MemoryStore::new());
         let holders = Holders::new();
         let estimates = Arc::new(HoldEstimates::default());
-        let admission = Arc::new(AdmissionController::new(
-            store.clone(),
-            estimates.clone(),
-            holders.clone(),
-        ));
+        let admission =
+            Arc::new(AdmissionController::new(store.clone(), estimates.clone(), holders.clone()));
         let pools = Arc::new(Pools::new(config.pools.iter().map(|pool| pool_spec(pool))));
         let gateway = Gateway::new(Parts {
             live: Live::new(config.clone()),
@@ -79,10 +76,7 @@ impl Process {
 }
 
 fn engine_timeouts(config: &Config) -> EngineTimeouts {
-    EngineTimeouts {
-        connect: config.timeouts.connect,
-        pool_idle: config.timeouts.upstream_idle,
-    }
+    EngineTimeouts { connect: config.timeouts.connect, pool_idle: config.timeouts.upstream_idle }
 }
 
 fn pool_spec(pool: &Pool) -> PoolSpec {

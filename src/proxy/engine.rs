@@ -196,7 +196,10 @@ impl EngineCall {
 /// Whether the answer is an SSE stream.
 pub fn is_event_stream(head: &ResponseHeader) -> bool {
     head.headers.get(header::CONTENT_TYPE).is_some_and(|value| {
-        value.as_bytes().get(..17).is_some_and(|start| start.eq_ignore_ascii_case(b"text/event-stream"))
+        value
+            .as_bytes()
+            .get(..17)
+            .is_some_and(|start| start.eq_ignore_ascii_case(b"text/event-stream"))
     })
 }
 

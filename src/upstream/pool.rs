@@ -127,6 +127,13 @@ impl Pool {
         Ok(EndpointLease::new(Arc::clone(chosen), address, now))
     }
 
+    pub fn temp_resolve(&self) {
+        for e in lock(&self.endpoints).iter() {
+            if let Ok(a) = e.id.as_str().parse() {
+                e.set_address(a);
+            }
+        }
+    }
     /// Count one request that wants this pool, until the guard is dropped.
     pub fn demand(self: &Arc<Self>) -> DemandGuard {
         self.demand.fetch_add(1, Ordering::Relaxed);

@@ -80,6 +80,11 @@ impl Pools {
         found.map(Arc::clone).ok_or(NoPool)
     }
 
+    pub fn run_keepers(&self) {
+        for p in self.all() {
+            p.temp_resolve();
+        }
+    }
     /// The pool called `id`.
     pub fn get(&self, id: &PoolId) -> Option<Arc<Pool>> {
         self.pools.load().iter().find(|pool| pool.id() == id).map(Arc::clone)

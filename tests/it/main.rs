@@ -3,4 +3,5 @@
 
 #![expect(clippy::unwrap_used, reason = "a failed assumption fails the test")]
 
+mod slots;
 mod support;

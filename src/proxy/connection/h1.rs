@@ -1,9 +1,9 @@
 //! Requests of one HTTP/1 connection, in turn.
 
 use super::ConnectionLimits;
+use crate::proxy::client::Client;
 use crate::proxy::exchange::After;
 use crate::proxy::gateway::Gateway;
-use crate::proxy::client::Client;
 use pingora_core::protocols::Stream;
 use pingora_core::protocols::http::ServerSession;
 use pingora_core::{BError, ErrorType};

@@ -73,7 +73,7 @@ pub(super) async fn attempt(
         refused: matches!(error.etype(), ErrorType::ConnectRefused),
     })?);
     if let Err(error) = call.ask(question.head.clone(), question.body).await {
-        tracing::debug!(%error, "no answer from the engine");
+        tracing::debug!(error = error.etype().as_str(), "no answer from the engine");
         return Err(Failure::Unanswered(call.reached()));
     }
     let Some(head) = call.head().cloned() else {
@@ -118,7 +118,8 @@ async fn hold(
         if let Some(error) = tracker.early_error() {
             return Err(Failure::EarlyError(error.clone()));
         }
-        if tracker.early_abort() {
+        // The engine gave up, or ended an answer that has nothing in it.
+        if tracker.is_sealed() && tracker.first_content().is_none() {
             return Err(Failure::LostEarly);
         }
         if tracker.progress() != Progress::Opening || tracker.forwarded_bytes() > HELD_BYTES as u64

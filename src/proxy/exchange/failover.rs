@@ -1,12 +1,12 @@
 //! Attempts at one endpoint after another until one answers. The client has seen nothing yet, so
 //! which engine answers is ours to decide; [`judge`] says when another may be asked.
 
+use super::Stop;
 use super::account::Account;
 use super::attempt::{Failure, Question, Reply, attempt};
 use super::ingress::Request;
 use super::run::{Context, total_passed};
 use super::work::{Attempt, Work};
-use super::Stop;
 use crate::config::OnEngineAbort;
 use crate::core::api::Api;
 use crate::core::cause::Selection;
@@ -33,7 +33,10 @@ const DRAIN_ANSWER: &[u8] = b"cannot schedule new futures after shutdown";
 pub(super) enum Found {
     Reply(Reply),
     /// An engine's own error, which no other engine would mend.
-    ErrorAnswer { head: Box<ResponseHeader>, body: Bytes },
+    ErrorAnswer {
+        head: Box<ResponseHeader>,
+        body: Bytes,
+    },
 }
 
 /// Find an engine that answers while the client waits. The running attempt is left in `work`.
@@ -199,12 +202,9 @@ fn give_up(last: Option<Failure>, none: Reason) -> Result<Found, Stop> {
     };
     match last {
         None => Err(Stop::refuse(Rejection::new(none, "No engine of this model can be used now."))),
-        Some(Failure::Status { body, .. }) if is_drain_answer(&body) => {
-            Err(Stop::refuse(Rejection::new(
-                Reason::NoEndpoint,
-                "The engines of this model are being restarted.",
-            )))
-        }
+        Some(Failure::Status { body, .. }) if is_drain_answer(&body) => Err(Stop::refuse(
+            Rejection::new(Reason::NoEndpoint, "The engines of this model are being restarted."),
+        )),
         Some(Failure::Status { head, body }) => Ok(Found::ErrorAnswer { head, body }),
         Some(Failure::NotConnected { refused: true }) => {
             upstream("The engine refused the connection.")

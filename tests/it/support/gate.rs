@@ -61,12 +61,13 @@ impl Setup {
 
     /// The configuration file.
     pub fn yaml(&self) -> String {
-        let mut yaml = String::from("listen:\n  proxy: \"127.0.0.1:0\"\n  admin: \"127.0.0.1:0\"\n");
+        let mut yaml =
+            String::from("listen:\n  proxy: \"127.0.0.1:0\"\n  admin: \"127.0.0.1:0\"\n");
         indented(&mut yaml, &self.listen, 2);
         let endpoints: Vec<_> = self.endpoints.iter().map(|e| format!("\"{e}\"")).collect();
         let _ = write!(
             yaml,
-            "pools:\n  - id: p\n    models: [\"*\"]\n    endpoints: [{}]\n",
+            "pools:\n  - name: p\n    models: [\"*\"]\n    endpoints: [{}]\n",
             endpoints.join(", ")
         );
         indented(&mut yaml, &self.pool, 4);
@@ -224,7 +225,7 @@ async fn listening(child: &mut Child, output: &Mutex<Vec<String>>) -> (SocketAdd
         }
         let found = output.lock().unwrap().iter().find_map(|line| {
             let line: Value = serde_json::from_str(line).ok()?;
-            let address = |key: &str| line["fields"][key].as_str()?.parse().ok();
+            let address = |key: &str| line[key].as_str()?.parse().ok();
             Some((address("proxy")?, address("admin")?))
         });
         std::future::ready(found)
