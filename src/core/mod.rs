@@ -13,6 +13,8 @@ pub mod outcome;
 pub mod policy;
 pub mod quota;
 pub mod reason;
+pub mod retry;
+pub mod retry_budget;
 pub mod routing;
 pub mod slo;
 pub mod slots;
