@@ -44,17 +44,6 @@ pub struct EngineTimeouts {
     pub pool_idle: Duration,
 }
 
-/// How far an attempt came before it failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reached {
-    /// A pooled connection ended before any byte of an answer: almost always closed while idle.
-    StaleConnection,
-    /// A new connection ended before any byte of an answer: the engine may have begun.
-    Sent,
-    /// The answer's head came, the rest did not.
-    Answering,
-}
-
 impl Engines {
     /// `pool_size`: idle connections kept over all engines.
     pub fn new(timeouts: EngineTimeouts, pool_size: usize) -> Self {
@@ -133,13 +122,9 @@ impl EngineCall {
         self.session.response_header()
     }
 
-    /// How far the call came; of interest after an error.
-    pub fn reached(&self) -> Reached {
-        match (self.session.response_header(), self.reused) {
-            (Some(_), _) => Reached::Answering,
-            (None, true) => Reached::StaleConnection,
-            (None, false) => Reached::Sent,
-        }
+    /// It came from the pool of idle connections.
+    pub fn reused(&self) -> bool {
+        self.reused
     }
 
     /// Nothing more will come; the body ended cleanly.

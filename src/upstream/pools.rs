@@ -55,10 +55,6 @@ impl Pools {
         }
     }
 
-        for p in self.all() {
-            p.temp_resolve();
-        }
-    }
     /// The pool called `id`.
     pub fn get(&self, id: &PoolId) -> Option<Arc<Pool>> {
         self.pools.load().iter().find(|pool| pool.id() == id).map(Arc::clone)
