@@ -110,12 +110,19 @@ async fn a_shared_prefix_is_found_in_the_cache() {
     assert!(cold > 5048.0 / 3400.0 && warm > 0.125, "{cold} {warm}");
     let stats = engine.stats();
     assert_eq!((stats.prefix_queries, stats.prefix_hits), (2 * 5048, 4704));
+    let body = |nonce| serde_json::json!({ "prompt": shared_prompt(nonce, 5048) }).to_string();
+    assert_eq!(engine.warm(COMPLETIONS, &body(9)), Ok(3));
+    let mistake = engine.warm(COMPLETIONS, "{}").unwrap_err();
+    assert!(mistake.contains("body.prompt"), "{mistake}");
     // The nonce first: nothing is shared.
     token_times(&engine, &prompt(3, 5048), 2, scale).await;
     assert_eq!(engine.stats().prefix_hits, 4704);
     assert_eq!(post(engine.addr(), "/reset_prefix_cache", &[], "").await.status(), 200);
     ask(4).await;
     assert_eq!(engine.stats().prefix_hits, 4704, "the cache was emptied");
+    engine.reset_cache();
+    let warmed = post(engine.addr(), "/sim/warm?for=/v1/completions", &[], &body(6)).await;
+    assert_eq!(text(&warmed), r#"{"blocks":3}"#);
     ask(5).await;
     let page = text(&common::get(engine.addr(), "/metrics").await);
     let hits = r#"vllm:prefix_cache_hits_total{engine="0",model_name="sim"} 9408.0"#;
@@ -157,4 +164,27 @@ async fn two_hundred_streams_at_once() {
     last.sort_by(f64::total_cmp);
     assert!(last[0] >= 0.979 && last[190] < 5.0, "{} {}", last[0], last[190]);
     assert_eq!(engine.stats().completed, 200);
+}
+
+/// Short requests cost little: a load test must not measure its own engine.
+#[tokio::test]
+async fn short_requests_in_series_on_many_connections() {
+    const CONNECTIONS: usize = 8;
+    const REQUESTS: u64 = 500;
+    let engine = Engine::start(EngineConfig::default()).await.unwrap();
+    let start = Instant::now();
+    let all = (0..CONNECTIONS).map(|_| async {
+        let mut client = Client::connect(engine.addr()).await;
+        let bytes = request("POST", COMPLETIONS, &[], &completion(4));
+        for _ in 0..REQUESTS {
+            client.send(&bytes).await;
+            assert_eq!(client.answer().await.1, End::Complete);
+        }
+    });
+    futures::future::join_all(all).await;
+    let rate = CONNECTIONS as f64 * REQUESTS as f64 / start.elapsed().as_secs_f64();
+    eprintln!("{rate:.0} requests/s, client and engine on one thread");
+    assert_eq!(engine.stats().completed, CONNECTIONS as u64 * REQUESTS);
+    assert!(engine.stats().max_in_flight <= CONNECTIONS);
+    assert!(rate > 200.0, "{rate}");
 }
