@@ -14,6 +14,18 @@
 //!
 //! and the steps by planning and finishing one `Pod` step after step.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a failed assumption fails the test"
+)]
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "small figures of a model, checked against each other"
+)]
+
 use std::collections::BTreeMap;
 
 use streamgate_loadtests::engine::StepModel;
@@ -186,7 +198,7 @@ fn wave() -> Vec<Request> {
     let mut start = 0.0;
     let mut requests = Vec::new();
     for (length, rate) in [(60.0, 0.2), (240.0, 1.6), (90.0, 0.2)] {
-        for i in 0..(length * rate as f64).round() as u32 {
+        for i in 0..(length * rate).round() as u32 {
             let at = to_nanos(start + f64::from(i) / rate);
             requests.push(Request { at, prompt: 517, output: 128, ..Request::default() });
         }
