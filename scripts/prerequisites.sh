@@ -38,7 +38,9 @@ find_missing() {
   if [[ $purpose == test ]]; then
     need redis-server redis-server "the quota store of the tests, on ports of their own"
     need python3 python3 "runs real client libraries against the ingress (3.10 or later)"
-    if ! python3 -c 'import venv, ensurepip' >/dev/null 2>&1; then
+    # Either way scripts/sdk-venv.sh can make its environment.
+    if ! python3 -c 'import venv, ensurepip' >/dev/null 2>&1 &&
+      ! python3 -c 'import venv, pip' >/dev/null 2>&1; then
       missing+=("python3 venv module: keeps the client libraries apart")
       packages+=(python3-venv)
     fi
