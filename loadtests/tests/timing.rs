@@ -1,5 +1,12 @@
 //! Tokens come when the model says, at every time scale, and errors do not add up.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a failed assumption fails the test"
+)]
+
 mod common;
 
 use std::sync::atomic::Ordering;
