@@ -23,7 +23,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 /// What the client is to get.
 pub(super) enum Found {
-    Reply(Reply),
+    Reply(Box<Reply>),
     /// An engine's own error, which no other engine would mend.
     ErrorAnswer {
         head: Box<ResponseHeader>,
@@ -94,7 +94,7 @@ impl Search<'_> {
             let running = slot.insert(Attempt { lease, call: None });
             let asked = Instant::now();
             let lost = match self.attempt(running).await {
-                Ok(reply) => return Ok(Found::Reply(reply)),
+                Ok(reply) => return Ok(Found::Reply(Box::new(reply))),
                 Err(lost) => lost,
             };
             let next = attempts.failed(&running.lease, lost.as_failure(asked.elapsed()), false);

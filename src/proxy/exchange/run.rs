@@ -113,7 +113,7 @@ async fn forward(
     drop(request);
     match found {
         Ok(Found::Reply(reply)) => {
-            deliver::deliver(context, client, work, reply, api, account).await
+            deliver::deliver(context, client, work, *reply, api, account).await
         }
         Ok(Found::ErrorAnswer { head, body }) => {
             work.end(&context.gateway.engines).await;
