@@ -2,8 +2,8 @@
 
 use super::cli::{DrainArgs, StatusArgs};
 use crate::admin::client::{AdminClient, ClientError};
-use crate::admin::status;
-use std::io::Write;
+use crate::admin::status::{self, StatusOptions};
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 /// The environment variable with the admin API's token, for replicas that are not on loopback.
@@ -13,7 +13,12 @@ const TOKEN: &str = "STREAMGATE_ADMIN_TOKEN";
 pub fn status(args: StatusArgs) -> ExitCode {
     finish(block_on(async {
         let client = AdminClient::new(&args.admin, token())?;
-        status::run(&client, args.watch, args.json).await?;
+        let terminal = std::io::stdout().is_terminal();
+        let options = StatusOptions { watch: args.watch, json: args.json, terminal };
+        let stop = async {
+            let _ = tokio::signal::ctrl_c().await;
+        };
+        status::run(&client, options, &mut std::io::stdout(), stop).await?;
         Ok(ExitCode::SUCCESS)
     }))
 }
@@ -43,9 +48,7 @@ fn token() -> Option<String> {
     std::env::var(TOKEN).ok()
 }
 
-fn block_on(
-    work: impl Future<Output = Result<ExitCode, ClientError>>,
-) -> Result<ExitCode, String> {
+fn block_on(work: impl Future<Output = Result<ExitCode, ClientError>>) -> Result<ExitCode, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
     runtime.block_on(work).map_err(|error| error.to_string())

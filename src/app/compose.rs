@@ -2,8 +2,7 @@
 
 use super::observer::Observer;
 use crate::admission::{AdmissionController, HoldEstimates, Holders};
-use crate::config::{Config, Pool, PoolKind};
-use crate::core::endpoint_health::HealthRules;
+use crate::config::Config;
 use crate::core::ids::ModelName;
 use crate::core::policy::ModelSet;
 use crate::core::quota::QuotaStore;
@@ -11,7 +10,7 @@ use crate::lifecycle::Lifecycle;
 use crate::proxy::{EngineTimeouts, Engines, Gateway, Live, Parts};
 use crate::quota::memory::MemoryStore;
 use crate::telemetry::{Labels, Params, Telemetry, TelemetryError};
-use crate::upstream::{self, PoolSpec, Pools};
+use crate::upstream::Pools;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -44,15 +43,12 @@ impl Process {
             records: config.records.path.clone(),
             version: VERSION,
         })?;
-        let store: Arc<dyn QuotaStore> = MemoryStore::new();
+        let store: Arc<dyn QuotaStore> = Arc::new(MemoryStore::new());
         let holders = Holders::new();
         let estimates = Arc::new(HoldEstimates::default());
-        let admission = Arc::new(AdmissionController::new(
-            store.clone(),
-            estimates.clone(),
-            holders.clone(),
-        ));
-        let pools = Arc::new(Pools::new(config.pools.iter().map(|pool| pool_spec(pool))));
+        let admission =
+            Arc::new(AdmissionController::new(store.clone(), estimates.clone(), holders.clone()));
+        let pools = Arc::new(Pools::new(config.pools.iter()));
         let gateway = Gateway::new(Parts {
             live: Live::new(config.clone()),
             admission: admission.clone(),
@@ -79,30 +75,7 @@ impl Process {
 }
 
 fn engine_timeouts(config: &Config) -> EngineTimeouts {
-    EngineTimeouts {
-        connect: config.timeouts.connect,
-        pool_idle: config.timeouts.upstream_idle,
-    }
-}
-
-fn pool_spec(pool: &Pool) -> PoolSpec {
-    PoolSpec {
-        id: pool.id.clone(),
-        kind: match pool.kind {
-            PoolKind::Engines => upstream::PoolKind::Engines,
-            PoolKind::Gateway => upstream::PoolKind::Gateway,
-        },
-        models: pool.models.clone(),
-        endpoints: pool.endpoints.to_vec(),
-        max_in_flight: pool.max_in_flight,
-        max_in_flight_per_endpoint: pool.max_in_flight_per_endpoint,
-        health_path: pool.health.path.clone(),
-        health: HealthRules {
-            interval: pool.health.interval,
-            timeout: pool.health.timeout,
-            ..HealthRules::default()
-        },
-    }
+    EngineTimeouts { connect: config.timeouts.connect, pool_idle: config.timeouts.upstream_idle }
 }
 
 fn labels(config: &Config) -> Labels {

@@ -5,7 +5,6 @@ use crate::core::cause::CutCause;
 use crate::core::ids::TenantId;
 use crate::core::ledger::Ledger;
 use crate::core::observe::{DrainState, HolderState, Observe, PoolState, TenantState};
-use crate::core::outcome::Outcome;
 use crate::core::quota::{QuotaStore, StoreStatus};
 use crate::lifecycle::Lifecycle;
 use crate::proxy::Gateway;
@@ -82,9 +81,6 @@ fn tenant_state(tenant: TenantId, ledger: &Ledger) -> TenantState {
         fleet_in_flight: 0,
         queued: ledger.queued(),
         arrivals: ledger.arrivals(),
-        outcomes: Outcome::ALL
-            .iter()
-            .map(|outcome| (outcome.as_str(), ledger.outcome(*outcome)))
-            .collect(),
+        outcomes: ledger.outcomes(),
     }
 }

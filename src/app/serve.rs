@@ -63,7 +63,7 @@ async fn run(process: Process) -> Result<u8, Failure> {
     };
     let lifecycle = Lifecycle::start(&config.drain, &process.holders, &process.admission);
     let observer = Arc::new(process.observer(lifecycle.clone()));
-    let _keepers = process.pools.run_keepers();
+    process.pools.keep();
     tracing::info!(
         version = VERSION,
         proxy = %proxy.local_addr()?,

@@ -57,7 +57,8 @@ impl TlsAcceptor {
 }
 
 fn certified_key(cert: &Path, key: &Path) -> Result<CertifiedKey, TlsError> {
-    let bad_cert = |problem: String| TlsError { key: "listen.tls.cert", path: cert.into(), problem };
+    let bad_cert =
+        |problem: String| TlsError { key: "listen.tls.cert", path: cert.into(), problem };
     let bad_key = |problem: String| TlsError { key: "listen.tls.key", path: key.into(), problem };
     let chain = CertificateDer::pem_file_iter(cert)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)

@@ -44,17 +44,6 @@ pub struct EngineTimeouts {
     pub pool_idle: Duration,
 }
 
-/// How far an attempt came before it failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reached {
-    /// A pooled connection ended before any byte of an answer: almost always closed while idle.
-    StaleConnection,
-    /// A new connection ended before any byte of an answer: the engine may have begun.
-    Sent,
-    /// The answer's head came, the rest did not.
-    Answering,
-}
-
 impl Engines {
     /// `pool_size`: idle connections kept over all engines.
     pub fn new(timeouts: EngineTimeouts, pool_size: usize) -> Self {
@@ -66,16 +55,16 @@ impl Engines {
     ///
     /// # Errors
     /// No connection within the connect timeout: the engine saw nothing of the request.
-    pub async fn connect(&self, address: SocketAddr) -> Result<EngineCall> {
+    pub async fn connect(&self, address: SocketAddr) -> Result<Box<EngineCall>> {
         let peer = self.peer(address);
         let (session, reused) = self.connector.get_http_session(&peer).await?;
-        Ok(EngineCall { session, peer, reused, request_whole: false })
+        Ok(Box::new(EngineCall { session, peer, reused, request_whole: false }))
     }
 
     /// Give the connection of a finished answer back, or close it if it is not clean.
-    pub async fn release(&self, call: EngineCall) {
+    pub async fn release(&self, call: Box<EngineCall>) {
         if call.request_whole {
-            let EngineCall { session, peer, .. } = call;
+            let EngineCall { session, peer, .. } = *call;
             let idle = Some(self.timeouts.pool_idle);
             self.connector.release_http_session(session, &peer, idle).await;
         }
@@ -133,13 +122,9 @@ impl EngineCall {
         self.session.response_header()
     }
 
-    /// How far the call came; of interest after an error.
-    pub fn reached(&self) -> Reached {
-        match (self.session.response_header(), self.reused) {
-            (Some(_), _) => Reached::Answering,
-            (None, true) => Reached::StaleConnection,
-            (None, false) => Reached::Sent,
-        }
+    /// It came from the pool of idle connections.
+    pub fn reused(&self) -> bool {
+        self.reused
     }
 
     /// Nothing more will come; the body ended cleanly.
@@ -169,7 +154,7 @@ impl EngineCall {
     ///
     /// What the engine still sends is read and dropped: closing with unread bytes would turn the
     /// FIN into a reset, which some engines notice only at their next write.
-    pub async fn abandon(mut self) {
+    pub async fn abandon(mut self: Box<Self>) {
         self.session.shutdown().await;
         let _ = timeout(ABORT_CONFIRM, self.read_to_close()).await;
     }
@@ -196,7 +181,10 @@ impl EngineCall {
 /// Whether the answer is an SSE stream.
 pub fn is_event_stream(head: &ResponseHeader) -> bool {
     head.headers.get(header::CONTENT_TYPE).is_some_and(|value| {
-        value.as_bytes().get(..17).is_some_and(|start| start.eq_ignore_ascii_case(b"text/event-stream"))
+        value
+            .as_bytes()
+            .get(..17)
+            .is_some_and(|start| start.eq_ignore_ascii_case(b"text/event-stream"))
     })
 }
 

@@ -44,11 +44,6 @@ impl Live {
     pub(super) fn credential(&self, pool: &PoolId) -> Option<&HeaderValue> {
         self.credentials.get(pool)
     }
-
-    /// Endpoints that one request may be sent to, one after another.
-    pub(super) fn max_attempts(&self, pool: &PoolId) -> u32 {
-        self.config.pool(pool.as_str()).map_or(1, |pool| pool.retries.max_attempts)
-    }
 }
 
 /// The parts of a gateway.

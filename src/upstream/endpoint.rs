@@ -8,6 +8,7 @@ use crate::core::sync::lock;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -40,8 +41,26 @@ impl Endpoint {
         *lock(&self.address)
     }
 
+    /// The name resolved to `address`.
     pub(super) fn set_address(&self, address: SocketAddr) {
-        *lock(&self.address) = Some(address);
+        let before = lock(&self.address).replace(address);
+        if before != Some(address) {
+            tracing::info!(endpoint = %self.id, %address, "endpoint resolved");
+        }
+    }
+
+    pub(super) fn set_rules(&self, rules: HealthRules) {
+        lock(&self.health).set_rules(rules);
+    }
+
+    /// Whether `id` is a name to be resolved.
+    pub(super) fn has_name(&self) -> bool {
+        self.id.as_str().parse::<SocketAddr>().is_err()
+    }
+
+    /// Whether its address is unknown or does not serve.
+    pub(super) fn is_lost(&self) -> bool {
+        self.phase(Instant::now()) == EndpointPhase::Down
     }
 
     pub(super) fn candidate(&self, now: Instant) -> Candidate {
@@ -79,7 +98,8 @@ impl Endpoint {
         self.judge(EndpointHealth::restore);
     }
 
-    pub(super) fn probe_delay(&self) -> std::time::Duration {
+    /// Time to the next probe, before jitter; `None`: never.
+    pub(super) fn probe_delay(&self) -> Option<Duration> {
         lock(&self.health).probe_delay()
     }
 
@@ -132,11 +152,6 @@ impl EndpointLease {
     pub fn mark(&self, mark: Mark) {
         let chosen_at = self.chosen_at.into_std();
         self.endpoint.judge(|health, now| health.mark(mark, chosen_at, now));
-    }
-
-    /// The endpoint's state now, for example to close an upstream connection when it leaves.
-    pub fn phase(&self) -> EndpointPhase {
-        self.endpoint.phase(Instant::now())
     }
 }
 

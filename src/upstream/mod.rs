@@ -2,10 +2,16 @@
 //! goes on.
 //!
 //! ```text
-//! Pools::for_model(model, pinned) → Arc<Pool>
-//!     pool.demand()               → DemandGuard      from the wish to run until the end
-//!     pool.pick(&tried)           → EndpointLease    counted on the endpoint until dropped
-//!     lease.mark(Mark::…)         what this attempt saw that speaks against the endpoint
+//! let demand = pool.demand();                        // from the wish to run until the end
+//! let mut attempts = pool.attempts(kind);
+//! loop {
+//!     let lease = attempts.pick()?;                  // counted on the endpoint until dropped
+//!     … connect to lease.address(), ask …
+//!     match attempts.failed(&lease, failure, client_has_bytes) {
+//!         Next::Retry { pause } => …,                // drop the lease, sleep, go on
+//!         Next::GiveUp(end) => …,
+//!     }
+//! }
 //! ```
 //!
 //! * A lease counts one request on one endpoint: up when it is picked, down when it is dropped.
@@ -14,11 +20,18 @@
 //! * The choice and the count are one step: no endpoint gets more than its limit from this
 //!   process. It neither blocks nor does I/O; names are resolved and health is probed by the
 //!   pool's one keeper task.
+//! * Rules without I/O are in core: `routing` (the choice), `endpoint_health` (may it be chosen),
+//!   `retry` (what follows from a failure), `retry_budget`.
 
+pub mod attempts;
 pub mod endpoint;
+mod keeper;
 pub mod pool;
 pub mod pools;
+#[cfg(test)]
+mod tests;
 
+pub use attempts::{Attempts, Next};
 pub use endpoint::EndpointLease;
-pub use pool::{DemandGuard, Pool, PoolKind, PoolSpec};
-pub use pools::{NoPool, Pools};
+pub use pool::{DemandGuard, Pool};
+pub use pools::Pools;

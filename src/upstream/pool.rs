@@ -1,75 +1,48 @@
 //! A set of endpoints that serve the same models.
 
+use super::attempts::Attempts;
 use super::endpoint::{Endpoint, EndpointLease};
+use crate::config::{self, PoolKind};
 use crate::core::endpoint_health::HealthRules;
 use crate::core::ids::{EndpointId, PoolId};
 use crate::core::observe::{EndpointPhase, PoolState};
 use crate::core::policy::ModelSet;
+use crate::core::retry::Kind;
+use crate::core::retry_budget::RetryBudget;
 use crate::core::routing::{Candidate, NoChoice, least_in_flight};
 use crate::core::sync::lock;
+use arc_swap::ArcSwap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// What answers behind a pool's addresses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PoolKind {
-    /// Each endpoint is one engine replica.
-    Engines,
-    /// The endpoint is a gateway that routes by itself.
-    Gateway,
-}
-
-impl PoolKind {
-    /// The configuration's word.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Engines => "engines",
-            Self::Gateway => "gateway",
-        }
-    }
-}
-
-/// A pool as it should be.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PoolSpec {
-    pub id: PoolId,
-    pub kind: PoolKind,
-    pub models: ModelSet,
-    /// `host:port`, each once.
-    pub endpoints: Vec<EndpointId>,
-    /// The pool's cap over all tenants; `None`: no cap.
-    pub max_in_flight: Option<u32>,
-    /// Requests this process may have on one endpoint; `None`: no limit.
-    pub max_in_flight_per_endpoint: Option<u32>,
-    /// The path that answers 2xx while the engine is well; `None`: a probe only connects.
-    pub health_path: Option<String>,
-    pub health: HealthRules,
-}
-
 /// A pool at work.
 #[derive(Debug)]
 pub struct Pool {
-    spec: Mutex<Arc<PoolSpec>>,
+    id: PoolId,
+    spec: ArcSwap<config::Pool>,
     /// Also the choice lock: chosen and counted in one step.
     endpoints: Mutex<Vec<Arc<Endpoint>>>,
+    budget: Mutex<RetryBudget>,
     demand: AtomicU64,
     keeper: Arc<Notify>,
-    id: PoolId,
 }
 
 impl Pool {
-    /// A pool whose endpoints are unknown to anybody yet; run its [keeper](super::keeper) too.
-    pub fn new(spec: PoolSpec) -> Arc<Self> {
+    /// The pool of a configuration, all endpoints Ready as far as their addresses are known.
+    pub fn new(spec: Arc<config::Pool>) -> Arc<Self> {
+        let now = Instant::now().into_std();
+        let (retries, names) = (spec.retries, Arc::clone(&spec.endpoints));
+        let budget = RetryBudget::new(retries.budget_percent, retries.min_per_second, now);
         let pool = Self {
             id: spec.id.clone(),
-            spec: Mutex::new(Arc::new(spec)),
+            spec: ArcSwap::new(spec),
             endpoints: Mutex::default(),
+            budget: Mutex::new(budget),
             demand: AtomicU64::new(0),
             keeper: Arc::new(Notify::new()),
         };
-        let names = pool.spec().endpoints.clone();
         pool.set_endpoints(&names);
         Arc::new(pool)
     }
@@ -80,31 +53,34 @@ impl Pool {
     }
 
     /// The settings in force.
-    pub fn spec(&self) -> Arc<PoolSpec> {
-        Arc::clone(&lock(&self.spec))
+    pub fn spec(&self) -> Arc<config::Pool> {
+        self.spec.load_full()
     }
 
     /// A reload. Endpoints that stay keep their health and their counts.
-    pub fn update(&self, spec: PoolSpec) {
-        let names = spec.endpoints.clone();
-        *lock(&self.spec) = Arc::new(spec);
+    pub fn update(&self, spec: Arc<config::Pool>) {
+        let (retries, names) = (spec.retries, Arc::clone(&spec.endpoints));
+        lock(&self.budget).set(retries.budget_percent, retries.min_per_second);
+        self.spec.store(spec);
         self.set_endpoints(&names);
     }
 
-    /// Replace the set of endpoints (discovery, reload). Those that stay keep their health and
-    /// their counts; requests on those that leave go on.
+    /// Replace the set of endpoints. Those that stay keep their health and their counts;
+    /// requests on those that leave go on, and count on nobody else.
     pub fn set_endpoints(&self, names: &[EndpointId]) {
-        let rules = self.spec().health;
+        let rules = rules(&self.spec().health);
         {
             let mut endpoints = lock(&self.endpoints);
             let known = std::mem::take(&mut *endpoints);
-            *endpoints = names
-                .iter()
-                .map(|name| match known.iter().find(|endpoint| endpoint.id == *name) {
-                    Some(endpoint) => Arc::clone(endpoint),
+            let keep_or_make =
+                |name: &EndpointId| match known.iter().find(|endpoint| endpoint.id == *name) {
+                    Some(endpoint) => {
+                        endpoint.set_rules(rules);
+                        Arc::clone(endpoint)
+                    }
                     None => Arc::new(Endpoint::new(name.clone(), rules, Arc::clone(&self.keeper))),
-                })
-                .collect();
+                };
+            *endpoints = names.iter().map(keep_or_make).collect();
         }
         self.keeper.notify_one();
     }
@@ -116,7 +92,7 @@ impl Pool {
     /// [`NoChoice`]; its `reason()` is what the client is told.
     pub fn pick(&self, exclude: &[EndpointId]) -> Result<EndpointLease, NoChoice> {
         let now = Instant::now();
-        let limit = self.spec().max_in_flight_per_endpoint.map(u64::from);
+        let limit = self.spec.load().max_in_flight_per_endpoint.map(u64::from);
         let endpoints = lock(&self.endpoints);
         let eligible: Vec<&Arc<Endpoint>> =
             endpoints.iter().filter(|endpoint| !exclude.contains(&endpoint.id)).collect();
@@ -125,6 +101,12 @@ impl Pool {
         let chosen = eligible[least_in_flight(&candidates, limit, rand::random())?];
         let address = chosen.address().ok_or(NoChoice::NoEndpoint)?;
         Ok(EndpointLease::new(Arc::clone(chosen), address, now))
+    }
+
+    /// The attempts of one request that was admitted.
+    pub fn attempts(self: &Arc<Self>, kind: Kind) -> Attempts {
+        lock(&self.budget).request(Instant::now().into_std());
+        Attempts::new(Arc::clone(self), kind)
     }
 
     /// Count one request that wants this pool, until the guard is dropped.
@@ -165,17 +147,33 @@ impl Pool {
         }
     }
 
+    /// Whether the pool is one gateway that routes by itself.
+    pub(super) fn is_gateway(&self) -> bool {
+        self.spec.load().kind == PoolKind::Gateway
+    }
+
+    pub(super) fn try_retry(&self) -> bool {
+        lock(&self.budget).try_retry(Instant::now().into_std())
+    }
+
     pub(super) fn endpoints(&self) -> Vec<Arc<Endpoint>> {
         lock(&self.endpoints).clone()
     }
 
     /// Rings when an endpoint changed its state or the set changed.
-    pub(super) fn keeper_bell(&self) -> &Notify {
+    pub(super) fn bell(&self) -> &Notify {
         &self.keeper
     }
 
     fn find(&self, endpoint: &str) -> Option<Arc<Endpoint>> {
         lock(&self.endpoints).iter().find(|known| known.id.as_str() == endpoint).map(Arc::clone)
+    }
+}
+
+fn rules(health: &config::Health) -> HealthRules {
+    match health.path {
+        Some(_) => HealthRules::probed(health.interval),
+        None => HealthRules::unprobed(),
     }
 }
 

@@ -1,88 +1,69 @@
-//! All pools, and which of them serves a model.
+//! All pools of the configuration, each with its keeper.
 
-use super::pool::{Pool, PoolSpec};
+use super::keeper::Keeper;
+use super::pool::Pool;
+use crate::config;
 use crate::core::ids::PoolId;
 use crate::core::observe::PoolState;
-use crate::core::policy::ModelSet;
+use crate::core::sync::lock;
 use arc_swap::ArcSwap;
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 
 /// Every configured pool. One per process.
 #[derive(Debug)]
 pub struct Pools {
     pools: ArcSwap<Vec<Arc<Pool>>>,
+    keepers: Mutex<HashMap<PoolId, Keeper>>,
 }
 
-/// No pool may serve the request; the client is told `unknown_model`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no pool serves this model")]
-pub struct NoPool;
-
 impl Pools {
-    /// The pools of a configuration, in its order.
-    pub fn new(specs: impl IntoIterator<Item = PoolSpec>) -> Self {
-        Self { pools: ArcSwap::from_pointee(specs.into_iter().map(Pool::new).collect()) }
+    /// The pools of a configuration, in its order. Nothing is probed or resolved before
+    /// [`keep`](Self::keep).
+    pub fn new<'c>(specs: impl IntoIterator<Item = &'c Arc<config::Pool>>) -> Self {
+        let pools = specs.into_iter().map(|spec| Pool::new(Arc::clone(spec))).collect();
+        Self { pools: ArcSwap::from_pointee(pools), keepers: Mutex::default() }
     }
 
-    /// A reload: pools that stay keep their endpoints' health and all counts. Returns the pools
-    /// that are new, whose keepers are to be started. A keeper of a pool that left ends by itself
-    /// when its handle is dropped.
-    pub fn update(&self, specs: impl IntoIterator<Item = PoolSpec>) -> Vec<Arc<Pool>> {
+    /// Start the keepers that are missing and end those of pools that left. Call it once the
+    /// runtime runs; [`update`](Self::update) does it after that by itself.
+    pub fn keep(&self) {
+        let pools = self.pools.load();
+        let mut keepers = lock(&self.keepers);
+        keepers.retain(|id, _| pools.iter().any(|pool| pool.id() == id));
+        for pool in pools.iter() {
+            let spawn = || Keeper::spawn(Arc::clone(pool));
+            keepers.entry(pool.id().clone()).or_insert_with(spawn);
+        }
+    }
+
+    /// A reload: pools that stay keep their endpoints' health and all counts.
+    pub fn update<'c>(&self, specs: impl IntoIterator<Item = &'c Arc<config::Pool>>) {
         let known = self.pools.load();
-        let mut added = Vec::new();
-        let pools = specs
-            .into_iter()
-            .map(|spec| match known.iter().find(|pool| *pool.id() == spec.id) {
+        let keep_or_make =
+            |spec: &Arc<config::Pool>| match known.iter().find(|pool| *pool.id() == spec.id) {
                 Some(pool) => {
-                    pool.update(spec);
+                    pool.update(Arc::clone(spec));
                     Arc::clone(pool)
                 }
-                None => {
-                    let pool = Pool::new(spec);
-                    added.push(Arc::clone(&pool));
-                    pool
-                }
-            })
-            .collect();
-        self.pools.store(Arc::new(pools));
-        added
-    }
-
-    /// The pool for `model`: the tenant's own (`pinned`) if it has one, else the first that names
-    /// the model, else the first that serves any. A request without a model goes to the first
-    /// pool that serves any, else to the first.
-    ///
-    /// # Errors
-    /// No such pool, or the pinned one does not serve the model.
-    pub fn for_model(
-        &self,
-        model: Option<&str>,
-        pinned: Option<&PoolId>,
-    ) -> Result<Arc<Pool>, NoPool> {
-        let pools = self.pools.load();
-        let serves =
-            |pool: &Arc<Pool>| model.is_none_or(|model| pool.spec().models.contains(model));
-        let found = match pinned {
-            Some(id) => pools.iter().find(|pool| pool.id() == id).filter(|pool| serves(pool)),
-            None => {
-                let names = |pool: &&Arc<Pool>| {
-                    matches!((&pool.spec().models, model), (ModelSet::Only(names), Some(model))
-                        if names.iter().any(|name| name.as_str() == model))
-                };
-                let any = |pool: &&Arc<Pool>| pool.spec().models == ModelSet::Any;
-                pools
-                    .iter()
-                    .find(names)
-                    .or_else(|| pools.iter().find(any))
-                    .or_else(|| pools.iter().find(|pool| serves(pool)))
-            }
-        };
-        found.map(Arc::clone).ok_or(NoPool)
+                None => Pool::new(Arc::clone(spec)),
+            };
+        self.pools.store(Arc::new(specs.into_iter().map(keep_or_make).collect()));
+        let kept = !lock(&self.keepers).is_empty();
+        if kept {
+            self.keep();
+        }
     }
 
     /// The pool called `id`.
     pub fn get(&self, id: &PoolId) -> Option<Arc<Pool>> {
         self.pools.load().iter().find(|pool| pool.id() == id).map(Arc::clone)
+    }
+
+    /// The pool that has this endpoint; endpoints are unique over all pools.
+    pub fn of_endpoint(&self, endpoint: &str) -> Option<Arc<Pool>> {
+        let has = |pool: &&Arc<Pool>| pool.endpoint_phase(endpoint).is_some();
+        self.pools.load().iter().find(has).map(Arc::clone)
     }
 
     /// Every pool, in the configuration's order.

@@ -88,7 +88,7 @@ impl Sequence {
                     self.running.push(admitted);
                 }
                 Err(refused) => {
-                    assert!(matches!(refused.reason, Reason::QueueFull | Reason::QueueTimeout))
+                    assert!(matches!(refused.reason, Reason::QueueFull | Reason::QueueTimeout));
                 }
             }
         }
@@ -103,7 +103,7 @@ impl Sequence {
         assert_eq!(self.rig.holders.in_flight(), running as u64);
         assert_eq!(self.rig.controller.queued(&"a".into()), self.waiting.len() as u64);
         let room = running < self.cap as usize;
-        assert!(!(room && !self.waiting.is_empty()), "a slot is free while somebody waits");
+        assert!(!room || self.waiting.is_empty(), "a slot is free while somebody waits");
     }
 }
 
@@ -145,7 +145,8 @@ async fn a_storm_leaves_nothing_behind() {
             let controller = Arc::clone(&rig.controller);
             let running = Arc::clone(&running);
             tokio::spawn(async move {
-                let admission = controller.admit(queueing(CAP as u32, 16), Instant::now());
+                let admission =
+                    controller.admit(queueing(u32::try_from(CAP).unwrap(), 16), Instant::now());
                 let patience = Duration::from_micros(rand::rng().random_range(0..3_000));
                 let Ok(Ok(admitted)) = tokio::time::timeout(patience, admission).await else {
                     return 0;

@@ -26,6 +26,9 @@
 //!   [`HealthRules::drain_mark`] (an engine that really still drains is marked again by its next
 //!   answer, at the price of one retry).
 //!
+//! An endpoint that is never probed has no Down, *confirmed*: it goes Down → Ready when its
+//! backoff has passed, and the next request finds out.
+//!
 //! Evidence older than the present state is ignored: a probe or request that began before the
 //! last transition says nothing about the process that serves now.
 
@@ -39,10 +42,8 @@ mod tests;
 /// The numbers of the state machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HealthRules {
-    /// Time between probes of an endpoint that is not Down, before jitter.
-    pub interval: Duration,
-    /// A probe that took longer has failed.
-    pub timeout: Duration,
+    /// Time between probes of an endpoint that is not Down, before jitter; `None`: never probed.
+    pub interval: Option<Duration>,
     /// Failed probes in a row that take a Ready endpoint down; at least 1.
     pub failures: u32,
     /// Time to the first probe of an endpoint that just went down; doubles with each failure.
@@ -53,16 +54,25 @@ pub struct HealthRules {
     pub drain_mark: Duration,
 }
 
-impl Default for HealthRules {
-    fn default() -> Self {
+impl HealthRules {
+    /// The rules of an endpoint that is probed every `interval`.
+    ///
+    /// Three failures tell a dead engine from a busy one within a few intervals. Ten minutes are
+    /// longer than any shutdown that an orchestrator would wait for.
+    pub const fn probed(interval: Duration) -> Self {
         Self {
-            interval: Duration::from_secs(2),
-            timeout: Duration::from_secs(2),
+            interval: Some(interval),
             failures: 3,
             backoff_first: Duration::from_millis(250),
             backoff_max: Duration::from_secs(5),
             drain_mark: Duration::from_secs(600),
         }
+    }
+
+    /// The rules of an endpoint that is never probed. Nobody sees its process go, so a drain
+    /// answer is asked again each minute.
+    pub const fn unprobed() -> Self {
+        Self { interval: None, drain_mark: Duration::from_secs(60), ..Self::probed(Duration::ZERO) }
     }
 }
 
@@ -105,7 +115,7 @@ enum State {
 }
 
 /// The state of one endpoint.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct EndpointHealth {
     rules: HealthRules,
     state: State,
@@ -122,26 +132,30 @@ impl EndpointHealth {
 
     /// What operators see.
     pub fn phase(&self, now: Instant) -> EndpointPhase {
-        match self.state {
+        match self.at(now).state {
             State::Ready { .. } => EndpointPhase::Ready,
             State::Down { .. } => EndpointPhase::Down,
-            State::Draining { .. } if self.mark_is_too_old(now) => EndpointPhase::Ready,
             State::Draining { .. } => EndpointPhase::Draining,
         }
     }
 
     /// What the choice sees.
     pub fn standing(&self, now: Instant) -> Standing {
-        match (self.phase(now), self.state) {
-            (EndpointPhase::Ready, _) => Standing::Ready,
-            (EndpointPhase::Down, State::Down { confirmed: false }) => Standing::LastResort,
-            (EndpointPhase::Down | EndpointPhase::Draining, _) => Standing::Out,
+        match self.at(now).state {
+            State::Ready { .. } => Standing::Ready,
+            State::Down { confirmed: false } => Standing::LastResort,
+            State::Down { confirmed: true } | State::Draining { .. } => Standing::Out,
         }
+    }
+
+    /// A reload. The present state stays.
+    pub fn set_rules(&mut self, rules: HealthRules) {
+        self.rules = rules;
     }
 
     /// A request that chose this endpoint at `chosen_at` reports at `now`.
     pub fn mark(&mut self, mark: Mark, chosen_at: Instant, now: Instant) {
-        self.settle(now);
+        *self = self.at(now);
         if chosen_at < self.since {
             return;
         }
@@ -158,7 +172,7 @@ impl EndpointHealth {
 
     /// A probe that began at `began` ended at `now`.
     pub fn probed(&mut self, probe: Probe, began: Instant, now: Instant) {
-        self.settle(now);
+        *self = self.at(now);
         if began < self.since {
             return;
         }
@@ -195,15 +209,17 @@ impl EndpointHealth {
         }
     }
 
-    /// Time from now to the next probe, before jitter.
-    pub fn probe_delay(&self) -> Duration {
-        match self.state {
-            State::Ready { .. } | State::Draining { .. } => self.rules.interval,
-            State::Down { .. } => {
-                let factor = 1u32.checked_shl(self.strikes).unwrap_or(u32::MAX);
-                self.rules.backoff_first.saturating_mul(factor).min(self.rules.backoff_max)
-            }
-        }
+    /// Time from now to the next probe, before jitter; `None`: never.
+    pub fn probe_delay(&self) -> Option<Duration> {
+        self.rules.interval.map(|interval| match self.state {
+            State::Ready { .. } | State::Draining { .. } => interval,
+            State::Down { .. } => self.backoff(),
+        })
+    }
+
+    fn backoff(&self) -> Duration {
+        let factor = 1_u32.checked_shl(self.strikes).unwrap_or(u32::MAX);
+        self.rules.backoff_first.saturating_mul(factor).min(self.rules.backoff_max)
     }
 
     fn go_down(&mut self, confirmed: bool, now: Instant) {
@@ -216,15 +232,17 @@ impl EndpointHealth {
         (self.state, self.since) = (state, now);
     }
 
-    fn mark_is_too_old(&self, now: Instant) -> bool {
-        self.state == (State::Draining { ordered: false })
-            && now.saturating_duration_since(self.since) >= self.rules.drain_mark
-    }
-
-    fn settle(&mut self, now: Instant) {
-        if self.mark_is_too_old(now) {
-            let since = self.since + self.rules.drain_mark;
-            self.enter(State::Ready { failures: 0 }, since);
+    /// The state at `now`: some states end by time alone.
+    fn at(&self, now: Instant) -> Self {
+        let ends_after = match self.state {
+            State::Draining { ordered: false } => self.rules.drain_mark,
+            State::Down { .. } if self.rules.interval.is_none() => self.backoff(),
+            _ => return *self,
+        };
+        let end = self.since + ends_after;
+        if now < end {
+            return *self;
         }
+        Self { state: State::Ready { failures: 0 }, since: end, ..*self }
     }
 }

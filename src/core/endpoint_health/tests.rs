@@ -7,9 +7,15 @@ struct Clocked {
     now: Instant,
 }
 
+const INTERVAL: Duration = Duration::from_secs(2);
+
 fn endpoint() -> Clocked {
+    ruled(HealthRules::probed(INTERVAL))
+}
+
+fn ruled(rules: HealthRules) -> Clocked {
     let now = Instant::now();
-    Clocked { health: EndpointHealth::new(HealthRules::default(), now), now }
+    Clocked { health: EndpointHealth::new(rules, now), now }
 }
 
 impl Clocked {
@@ -26,6 +32,10 @@ impl Clocked {
     fn probe(&mut self, probe: Probe) -> &mut Self {
         self.health.probed(probe, self.now, self.now);
         self
+    }
+
+    fn delay(&self) -> u128 {
+        self.health.probe_delay().unwrap().as_millis()
     }
 
     fn is(&self) -> (EndpointPhase, Standing) {
@@ -115,18 +125,18 @@ fn evidence_from_before_the_present_state_is_ignored() {
 fn probes_of_a_down_endpoint_back_off_and_a_relapse_goes_on_where_it_was() {
     let mut it = endpoint();
     it.after(60_000).mark(Mark::Unreachable);
-    let mut delays = vec![it.health.probe_delay().as_millis()];
+    let mut delays = vec![it.delay()];
     for _ in 0..6 {
         it.after(10_000).probe(Probe::Unreachable);
-        delays.push(it.health.probe_delay().as_millis());
+        delays.push(it.delay());
     }
     assert_eq!(delays, [250, 500, 1_000, 2_000, 4_000, 5_000, 5_000]);
     it.probe(Probe::Healthy);
-    assert_eq!(it.health.probe_delay(), HealthRules::default().interval);
+    assert_eq!(it.delay(), INTERVAL.as_millis());
     it.after(1_000).mark(Mark::Lost);
-    assert_eq!(it.health.probe_delay().as_millis(), 5_000);
+    assert_eq!(it.delay(), 5_000);
     it.probe(Probe::Healthy).after(30_000).mark(Mark::Lost);
-    assert_eq!(it.health.probe_delay().as_millis(), 250);
+    assert_eq!(it.delay(), 250);
 }
 
 #[test]
@@ -136,5 +146,21 @@ fn many_failures_do_not_overflow_the_backoff() {
     for _ in 0..100 {
         it.after(1).probe(Probe::Unreachable);
     }
-    assert_eq!(it.health.probe_delay(), HealthRules::default().backoff_max);
+    assert_eq!(it.delay(), 5_000);
+}
+
+#[test]
+fn an_endpoint_that_is_never_probed_comes_back_by_itself() {
+    let mut it = ruled(HealthRules::unprobed());
+    it.after(60_000).mark(Mark::Unreachable);
+    assert_eq!(it.health.probe_delay(), None);
+    assert_eq!(it.is(), (Down, Standing::LastResort));
+    assert_eq!(it.after(250).is(), (Ready, Standing::Ready));
+    // Failing again at once, it is left alone for longer.
+    it.mark(Mark::Unreachable).after(499);
+    assert_eq!(it.is().0, Down);
+    assert_eq!(it.after(1).is().0, Ready);
+    it.mark(Mark::DrainAnswer);
+    assert_eq!(it.after(59_999).is().0, Draining);
+    assert_eq!(it.after(1).is().0, Ready);
 }

@@ -1,9 +1,9 @@
 //! Requests of one HTTP/1 connection, in turn.
 
 use super::ConnectionLimits;
+use crate::proxy::client::Client;
 use crate::proxy::exchange::After;
 use crate::proxy::gateway::Gateway;
-use crate::proxy::client::Client;
 use pingora_core::protocols::Stream;
 use pingora_core::protocols::http::ServerSession;
 use pingora_core::{BError, ErrorType};
@@ -25,7 +25,8 @@ pub(super) async fn serve(
             return;
         }
         let mut client = Client::new(session, peer, leaving.clone());
-        match gateway.exchange(&mut client).await {
+        // Boxed: a connection that waits for its next request must not keep this space.
+        match Box::pin(gateway.exchange(&mut client)).await {
             After::Keep => {}
             After::Close => return,
         }

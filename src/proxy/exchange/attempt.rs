@@ -3,8 +3,9 @@
 
 use super::work::Attempt;
 use crate::core::api::Api;
+use crate::core::retry::Failure;
 use crate::core::stream::{EngineError, Progress, StreamTracker, TrackerOptions};
-use crate::proxy::engine::{EngineCall, Engines, Reached, is_event_stream};
+use crate::proxy::engine::{EngineCall, Engines, is_event_stream};
 use bytes::{Bytes, BytesMut};
 use pingora_core::ErrorType;
 use pingora_http::{RequestHeader, ResponseHeader};
@@ -46,19 +47,34 @@ pub(super) enum ReplyBody {
 
 /// An attempt that gave no answer the client may have.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub(super) enum Lost {
     /// No connection. The engine saw nothing.
     NotConnected { refused: bool },
     /// The connection ended before an answer.
-    Unanswered(Reached),
+    Unanswered { reused: bool },
     /// An answer of 500 or above, read whole.
     Status { head: Box<ResponseHeader>, body: Bytes },
-    /// A stream began with 200 and was lost before its first token.
-    LostEarly,
+    /// An answer began with 200 and was lost before its first token.
+    Early,
     /// A stream began with 200 and its first word was an error.
     EarlyError(EngineError),
     /// A plain answer of 200 that the engine gave up (`finish_reason: "abort"`).
     GivenUp,
+}
+
+impl Lost {
+    /// In the words of the retry rules; the attempt was made `after` ago.
+    pub fn as_failure(&self, after: Duration) -> Failure<'_> {
+        match self {
+            Self::NotConnected { .. } => Failure::NotConnected,
+            Self::Unanswered { reused } => Failure::Unanswered { reused: *reused, after },
+            Self::Status { head, body } => Failure::Status { status: head.status.as_u16(), body },
+            Self::Early | Self::GivenUp => Failure::LostEarly,
+            Self::EarlyError(error) => {
+                Failure::EarlyError { status: error.status, message: error.message.as_deref() }
+            }
+        }
+    }
 }
 
 /// Ask the endpoint of `attempt`. The call is left in `attempt`, whatever happens, so that its
@@ -67,23 +83,23 @@ pub(super) async fn attempt(
     engines: &Engines,
     question: &Question<'_>,
     attempt: &mut Attempt,
-) -> Result<Reply, Failure> {
+) -> Result<Reply, Lost> {
     let connected = engines.connect(attempt.lease.address()).await;
-    let call = attempt.call.insert(connected.map_err(|error| Failure::NotConnected {
+    let call = attempt.call.insert(connected.map_err(|error| Lost::NotConnected {
         refused: matches!(error.etype(), ErrorType::ConnectRefused),
     })?);
     if let Err(error) = call.ask(question.head.clone(), question.body).await {
-        tracing::debug!(%error, "no answer from the engine");
-        return Err(Failure::Unanswered(call.reached()));
+        tracing::debug!(error = error.etype().as_str(), "no answer from the engine");
+        return Err(Lost::Unanswered { reused: call.reused() });
     }
     let Some(head) = call.head().cloned() else {
-        return Err(Failure::Unanswered(Reached::Sent));
+        return Err(Lost::Unanswered { reused: false });
     };
     match head.status.as_u16() {
         500.. => {
             let body = timeout(ERROR_BODY_TIME, read_up_to(call, ERROR_BODY)).await;
             let body = body.ok().and_then(Result::ok).unwrap_or_default();
-            Err(Failure::Status { head: Box::new(head), body })
+            Err(Lost::Status { head: Box::new(head), body })
         }
         200 if is_event_stream(&head) && question.api != Api::Plain => {
             hold(call, head, question).await
@@ -98,14 +114,14 @@ async fn hold(
     call: &mut EngineCall,
     head: ResponseHeader,
     question: &Question<'_>,
-) -> Result<Reply, Failure> {
+) -> Result<Reply, Lost> {
     let until = Instant::now() + question.head_hold;
     let mut tracker = Box::new(StreamTracker::new(question.api, question.tracker));
     let mut ready = Vec::new();
     loop {
         let ended = match timeout_at(until, call.read()).await {
             Err(_) => break,
-            Ok(Err(_)) => return Err(Failure::LostEarly),
+            Ok(Err(_)) => return Err(Lost::Early),
             Ok(Ok(Some(chunk))) => {
                 tracker.feed(chunk, Instant::now().into_std(), &mut ready);
                 false
@@ -116,31 +132,28 @@ async fn hold(
             }
         };
         if let Some(error) = tracker.early_error() {
-            return Err(Failure::EarlyError(error.clone()));
+            return Err(Lost::EarlyError(error.clone()));
         }
-        if tracker.early_abort() {
-            return Err(Failure::LostEarly);
+        // The engine gave up, or ended an answer that has nothing in it.
+        if tracker.is_sealed() && tracker.first_content().is_none() {
+            return Err(Lost::Early);
         }
         if tracker.progress() != Progress::Opening || tracker.forwarded_bytes() > HELD_BYTES as u64
         {
             break;
         }
         if ended {
-            return Err(Failure::LostEarly);
+            return Err(Lost::Early);
         }
     }
     Ok(Reply { head, body: ReplyBody::Stream { tracker, ready } })
 }
 
 /// Hold a plain answer until it is whole (or too large to hold) and check that it is one.
-async fn hold_plain(
-    call: &mut EngineCall,
-    head: ResponseHeader,
-    api: Api,
-) -> Result<Reply, Failure> {
-    let read = read_up_to(call, PLAIN_BODY).await.map_err(|_| Failure::LostEarly)?;
+async fn hold_plain(call: &mut EngineCall, head: ResponseHeader, api: Api) -> Result<Reply, Lost> {
+    let read = read_up_to(call, PLAIN_BODY).await.map_err(|_| Lost::Early)?;
     if call.is_done() && crate::core::stream::plain_answer(api, &read).aborted {
-        return Err(Failure::GivenUp);
+        return Err(Lost::GivenUp);
     }
     Ok(Reply { head, body: ReplyBody::Plain { read } })
 }

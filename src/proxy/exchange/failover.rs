@@ -1,39 +1,34 @@
 //! Attempts at one endpoint after another until one answers. The client has seen nothing yet, so
-//! which engine answers is ours to decide; [`judge`] says when another may be asked.
+//! which engine answers is ours to decide; `core::retry` says when another may be asked.
 
+use super::Stop;
 use super::account::Account;
-use super::attempt::{Failure, Question, Reply, attempt};
+use super::attempt::{Lost, Question, Reply, attempt};
 use super::ingress::Request;
 use super::run::{Context, total_passed};
 use super::work::{Attempt, Work};
-use super::Stop;
 use crate::config::OnEngineAbort;
-use crate::core::api::Api;
 use crate::core::cause::Selection;
-use crate::core::endpoint_health::Mark;
-use crate::core::ids::EndpointId;
 use crate::core::outcome::Outcome;
 use crate::core::reason::Reason;
 use crate::core::rejection::Rejection;
+use crate::core::retry::End;
 use crate::core::stream::TrackerOptions;
 use crate::proxy::client::Client;
-use crate::proxy::engine::Reached;
 use crate::proxy::heads::{Towards, engine_head};
+use crate::upstream::{EndpointLease, Next};
 use bytes::Bytes;
 use pingora_http::{RequestHeader, ResponseHeader};
-use tokio::time::{Instant, sleep_until};
-
-/// Stale pooled connections that one request may meet without it counting as an attempt.
-const MAX_STALE: u32 = 4;
-/// What vLLM answers to every generation request while it shuts down; such a request never
-/// reached the engine.
-const DRAIN_ANSWER: &[u8] = b"cannot schedule new futures after shutdown";
+use tokio::time::{Instant, sleep, sleep_until};
 
 /// What the client is to get.
 pub(super) enum Found {
-    Reply(Reply),
+    Reply(Box<Reply>),
     /// An engine's own error, which no other engine would mend.
-    ErrorAnswer { head: Box<ResponseHeader>, body: Bytes },
+    ErrorAnswer {
+        head: Box<ResponseHeader>,
+        body: Bytes,
+    },
 }
 
 /// Find an engine that answers while the client waits. The running attempt is left in `work`.
@@ -88,43 +83,36 @@ struct Search<'a> {
 
 impl Search<'_> {
     async fn run(mut self, slot: &mut Option<Attempt>) -> Result<Found, Stop> {
-        let attempts = self.context.live.max_attempts(self.context.pool.id());
-        let mut tried: Vec<EndpointId> = Vec::new();
-        let mut stale = 0;
-        let mut last: Option<Failure> = None;
+        let mut attempts = self.context.pool.attempts(self.request.facts.stream);
+        let mut last = None;
         loop {
-            let lease = match self.context.pool.pick(&tried) {
+            let lease = match attempts.pick() {
                 Ok(lease) => lease,
-                Err(none) => return give_up(last, none.reason()),
+                Err(end) => return give_up(end, last),
             };
-            self.chosen(&lease, !tried.is_empty());
+            self.chosen(&lease, attempts.number() > 1);
             let running = slot.insert(Attempt { lease, call: None });
-            let failure = match self.attempt(running).await {
-                Ok(reply) => return Ok(Found::Reply(reply)),
-                Err(failure) => failure,
+            let asked = Instant::now();
+            let lost = match self.attempt(running).await {
+                Ok(reply) => return Ok(Found::Reply(Box::new(reply))),
+                Err(lost) => lost,
             };
-            let verdict = judge(&failure, self.request.facts.api, &self.head);
-            if let Some(mark) = verdict.mark {
-                running.lease.mark(mark);
-            }
-            let endpoint = running.lease.id().clone();
-            if let Some(call) = slot.take().and_then(|attempt| attempt.call) {
+            let next = attempts.failed(&running.lease, lost.as_failure(asked.elapsed()), false);
+            tracing::debug!(endpoint = %running.lease.id(), ?next, "an attempt failed");
+            if let Some(call) = running.call.take() {
                 call.abandon().await;
             }
-            let is_stale = matches!(failure, Failure::Unanswered(Reached::StaleConnection));
-            last = Some(failure);
-            if is_stale && stale < MAX_STALE {
-                stale += 1;
-                continue;
+            // The endpoint's count falls before the next choice.
+            *slot = None;
+            match next {
+                Next::GiveUp(end) => return give_up(end, Some(lost)),
+                Next::Retry { pause } => sleep(pause).await,
             }
-            tried.push(endpoint);
-            if !verdict.elsewhere || tried.len() as u32 >= attempts {
-                return give_up(last, Reason::NoEndpoint);
-            }
+            last = Some(lost);
         }
     }
 
-    fn chosen(&mut self, lease: &crate::upstream::EndpointLease, again: bool) {
+    fn chosen(&mut self, lease: &EndpointLease, again: bool) {
         let selection = if again { Selection::Retry } else { Selection::LeastRequest };
         self.context.gateway.telemetry.selected(self.context.pool.id(), selection);
         self.holder.set_endpoint(lease.id().clone());
@@ -132,7 +120,7 @@ impl Search<'_> {
         self.account.attempts += 1;
     }
 
-    async fn attempt(&mut self, running: &mut Attempt) -> Result<Reply, Failure> {
+    async fn attempt(&mut self, running: &mut Attempt) -> Result<Reply, Lost> {
         let config = &self.context.live.config;
         let question = Question {
             api: self.request.facts.api,
@@ -148,74 +136,51 @@ impl Search<'_> {
         let answer = attempt(&self.context.gateway.engines, &question, running).await;
         self.account.upstream_status = match &answer {
             Ok(reply) => Some(reply.head.status.as_u16()),
-            Err(Failure::Status { head, .. }) => Some(head.status.as_u16()),
-            Err(Failure::LostEarly | Failure::EarlyError(_) | Failure::GivenUp) => Some(200),
+            Err(Lost::Status { head, .. }) => Some(head.status.as_u16()),
+            Err(Lost::Early | Lost::EarlyError(_) | Lost::GivenUp) => Some(200),
             Err(_) => self.account.upstream_status,
         };
         answer
     }
 }
 
-/// What a failure says.
-struct Verdict {
-    /// Against the endpoint.
-    mark: Option<Mark>,
-    /// Another endpoint may be asked.
-    elsewhere: bool,
-}
-
-/// A request may be sent again while the engine cannot have begun it, or is known to have lost it
-/// before its first token. A plain request may have effects, so it moves only in the first case.
-fn judge(failure: &Failure, api: Api, head: &RequestHeader) -> Verdict {
-    let repeatable = api != Api::Plain || head.method.is_idempotent();
-    let verdict = |mark, elsewhere| Verdict { mark, elsewhere };
-    match failure {
-        Failure::NotConnected { .. } => verdict(Some(Mark::Unreachable), true),
-        Failure::Unanswered(Reached::StaleConnection) => verdict(None, true),
-        Failure::Unanswered(_) | Failure::LostEarly => verdict(Some(Mark::Lost), repeatable),
-        Failure::Status { body, .. } if is_drain_answer(body) => {
-            verdict(Some(Mark::DrainAnswer), true)
-        }
-        Failure::Status { head, .. } => verdict(None, head.status.as_u16() == 503),
-        Failure::EarlyError(error) => {
-            let engines_fault = error.status.is_none_or(|status| status >= 500);
-            verdict(engines_fault.then_some(Mark::Lost), engines_fault)
-        }
-        Failure::GivenUp => verdict(None, false),
+/// What the client gets when no further attempt is made.
+fn give_up(end: End, last: Option<Lost>) -> Result<Found, Stop> {
+    match (end, last) {
+        (End::PassOn, Some(Lost::Status { head, body })) => Ok(Found::ErrorAnswer { head, body }),
+        (End::PassOn, Some(Lost::EarlyError(error))) => Err(early_error(error.status)),
+        (End::Refuse(reason), last) => Err(Stop::Refuse(
+            outcome_of(reason, last.is_some()),
+            Rejection::new(reason, message_of(reason, last.as_ref())),
+        )),
+        (End::PassOn | End::Broken, _) => Err(Stop::Refuse(
+            Outcome::UpstreamError,
+            Rejection::new(Reason::UpstreamUnreachable, "The engine gave the request up."),
+        )),
     }
 }
 
-fn is_drain_answer(body: &[u8]) -> bool {
-    memchr::memmem::find(body, DRAIN_ANSWER).is_some()
+/// A refusal for which no engine was at fault is a rejection; after a failed attempt it is the
+/// engines' error.
+fn outcome_of(reason: Reason, attempted: bool) -> Outcome {
+    match reason {
+        Reason::UpstreamTimeout => Outcome::TimedOut,
+        Reason::UpstreamUnreachable => Outcome::UpstreamError,
+        _ if attempted => Outcome::UpstreamError,
+        _ => Outcome::Rejected,
+    }
 }
 
-/// What the client is told when no engine is left to ask; `none`: why there is no first one.
-fn give_up(last: Option<Failure>, none: Reason) -> Result<Found, Stop> {
-    let upstream = |message| {
-        Err(Stop::Refuse(
-            Outcome::UpstreamError,
-            Rejection::new(Reason::UpstreamUnreachable, message),
-        ))
-    };
-    match last {
-        None => Err(Stop::refuse(Rejection::new(none, "No engine of this model can be used now."))),
-        Some(Failure::Status { body, .. }) if is_drain_answer(&body) => {
-            Err(Stop::refuse(Rejection::new(
-                Reason::NoEndpoint,
-                "The engines of this model are being restarted.",
-            )))
-        }
-        Some(Failure::Status { head, body }) => Ok(Found::ErrorAnswer { head, body }),
-        Some(Failure::NotConnected { refused: true }) => {
-            upstream("The engine refused the connection.")
-        }
-        Some(Failure::NotConnected { refused: false }) => {
-            upstream("The engine could not be reached.")
-        }
-        Some(Failure::Unanswered(_)) => upstream("The engine closed the connection unanswered."),
-        Some(Failure::LostEarly) => upstream("The engine was lost before its first token."),
-        Some(Failure::GivenUp) => upstream("The engine gave the request up."),
-        Some(Failure::EarlyError(error)) => Err(early_error(error.status)),
+fn message_of(reason: Reason, last: Option<&Lost>) -> &'static str {
+    match (reason, last) {
+        (Reason::NoEndpoint, Some(_)) => "The engines of this model are being restarted.",
+        (Reason::NoEndpoint, None) => "No engine of this model can be used now.",
+        (Reason::PoolSaturated, _) => "The engines of this model are at their limit.",
+        (_, Some(Lost::NotConnected { refused: true })) => "The engine refused the connection.",
+        (_, Some(Lost::NotConnected { refused: false })) => "The engine could not be reached.",
+        (_, Some(Lost::Early)) => "The engine was lost before its first token.",
+        (_, Some(Lost::GivenUp)) => "The engine gave the request up.",
+        _ => "The engine closed the connection unanswered.",
     }
 }
 

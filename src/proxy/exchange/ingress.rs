@@ -1,8 +1,8 @@
 //! From the head to the facts: who asks, for what, with which body. Everything that can be refused
 //! without a slot is refused here.
 
-use super::account::Account;
 use super::Stop;
+use super::account::Account;
 use crate::core::api::Api;
 use crate::core::facts::{self, RequestFacts, UpstreamBody, upstream_body};
 use crate::core::ids::PoolId;
@@ -66,7 +66,8 @@ fn api_of(head: &RequestHeader) -> Api {
 
 fn check_head(client: &Client, limit: usize) -> Result<(), Rejection> {
     let head = client.head();
-    let bad = |message, status| Err(Rejection::new(Reason::BadRequest, message).with_status(status));
+    let bad =
+        |message, status| Err(Rejection::new(Reason::BadRequest, message).with_status(status));
     if client.head_bytes() > limit {
         return bad("The request head is too large. Send fewer or shorter headers.", 431);
     }
@@ -159,11 +160,7 @@ fn too_large(limit: usize) -> Stop {
     ))
 }
 
-fn route(
-    live: &Live,
-    policy: &TenantPolicy,
-    facts: &RequestFacts,
-) -> Result<PoolId, Rejection> {
+fn route(live: &Live, policy: &TenantPolicy, facts: &RequestFacts) -> Result<PoolId, Rejection> {
     if facts.opaque && policy.models != ModelSet::Any {
         // Its model cannot be told, so it cannot be shown to be allowed.
         return Err(Rejection::new(

@@ -29,11 +29,11 @@ mod work;
 
 use super::client::Client;
 use super::gateway::Gateway;
-use account::Account;
 use crate::core::cause::CutCause;
 use crate::core::outcome::Outcome;
 use crate::core::reason::Reason;
 use crate::core::rejection::Rejection;
+use account::Account;
 use pingora_core::protocols::http::ServerSession;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -104,9 +104,7 @@ impl Gateway {
         let request = ingress::read(self, &live, client, &mut account).await;
         let mut arrival = self.telemetry.arrive(&account.tenant, account.request_id.clone());
         let end = match request {
-            Ok(request) => {
-                run::run(self, &live, client, request, &mut account, &mut arrival).await
-            }
+            Ok(request) => run::run(self, &live, client, request, &mut account, &mut arrival).await,
             Err(Stop::Gone(at)) => End::client_gone(at),
             Err(Stop::Refuse(outcome, rejection)) => {
                 refuse::refuse(client, &mut account, outcome, &rejection).await

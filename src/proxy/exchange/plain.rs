@@ -56,7 +56,7 @@ pub(super) async fn relay(
             }
             Ok(None) => break,
             Err(error) => {
-                tracing::debug!(%error, "the engine's answer broke");
+                tracing::debug!(error = error.etype().as_str(), "the engine's answer broke");
                 return Err(Break::Truncated);
             }
         }

@@ -28,18 +28,12 @@ pub(super) async fn refuse(
     outcome: Outcome,
     rejection: &Rejection,
 ) -> End {
-    let answer = answer(
-        rejection,
-        account.api.dialect(),
-        account.request_id.as_str(),
-        rand::rng().random(),
-    );
+    let answer =
+        answer(rejection, account.api.dialect(), account.request_id.as_str(), rand::rng().random());
     let unread = !client.body_is_done();
     let end = End { outcome, reason: Some(rejection.reason), error: None, after: After::Keep };
     match send(client, account, answer).await {
-        Ok(()) if unread && !client.drain_body(LINGER).await => {
-            End { after: After::Close, ..end }
-        }
+        Ok(()) if unread && !client.drain_body(LINGER).await => End { after: After::Close, ..end },
         Ok(()) => end,
         // The refusal stands; that nobody heard it does not make it a cancellation.
         Err(_) => End { after: After::Close, ..end },

@@ -76,7 +76,7 @@ pub(super) async fn relay(
                     }
                 }
                 Err(error) => {
-                    tracing::debug!(%error, "the engine's stream broke");
+                    tracing::debug!(error = error.etype().as_str(), "the engine's stream broke");
                     return Err(Break::Truncated);
                 }
             },

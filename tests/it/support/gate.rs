@@ -66,7 +66,7 @@ impl Setup {
         let endpoints: Vec<_> = self.endpoints.iter().map(|e| format!("\"{e}\"")).collect();
         let _ = write!(
             yaml,
-            "pools:\n  - id: p\n    models: [\"*\"]\n    endpoints: [{}]\n",
+            "pools:\n  - name: p\n    models: [\"*\"]\n    endpoints: [{}]\n",
             endpoints.join(", ")
         );
         indented(&mut yaml, &self.pool, 4);
@@ -224,7 +224,7 @@ async fn listening(child: &mut Child, output: &Mutex<Vec<String>>) -> (SocketAdd
         }
         let found = output.lock().unwrap().iter().find_map(|line| {
             let line: Value = serde_json::from_str(line).ok()?;
-            let address = |key: &str| line["fields"][key].as_str()?.parse().ok();
+            let address = |key: &str| line[key].as_str()?.parse().ok();
             Some((address("proxy")?, address("admin")?))
         });
         std::future::ready(found)

@@ -103,7 +103,7 @@ impl Request {
 /// The body of a chat request.
 pub fn chat(tokens: u32, stream: bool) -> String {
     format!(
-        r#"{{"model":"tiny","max_tokens":{tokens},"stream":{stream},"messages":[{{"role":"user","content":"hello"}}]}}"#
+        r#"{{"model":"sim","max_tokens":{tokens},"stream":{stream},"messages":[{{"role":"user","content":"hello"}}]}}"#
     )
 }
 
