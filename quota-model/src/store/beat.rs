@@ -2,7 +2,7 @@
 
 use super::command::{Command, Reply, Tabled};
 use super::domain::{Class, Domain, Entry, IncId, Leaf, Lease, ScopeId, Store, Time};
-use super::join::floor_learning;
+use super::join::{floor_learning, learning};
 use super::memory::damaged;
 use super::scope::Scope;
 use super::{Server, StoreRules};
@@ -43,7 +43,7 @@ pub(super) fn exec(
     let mut work = Work::default();
     let table = beat.table.as_deref().unwrap_or_default();
     let sound = entries(rules, domain, &lease, beat, table, heal, &mut work)
-        && rows(domain, &lease, server, heal, &mut work);
+        && rows(rules, domain, &lease, server, heal, &mut work);
     if !sound {
         return damaged(domain);
     }
@@ -112,10 +112,18 @@ fn entries(
 }
 
 /// Compares this incarnation's row of every scope with the sum of its entries. `false`: damaged.
-fn rows(domain: &Domain, lease: &Lease, server: Server, heal: bool, work: &mut Work) -> bool {
+fn rows(
+    rules: &StoreRules,
+    domain: &Domain,
+    lease: &Lease,
+    server: Server,
+    heal: bool,
+    work: &mut Work,
+) -> bool {
     for &(id, n, idle) in &work.sums {
         let mut scope = domain.scope(id).cloned().unwrap_or_else(|| Scope::new(id, server.now));
-        if scope.head_damaged(lease.inc, server.now) || scope.rows_wrong() {
+        let wrong = scope.head_damaged(lease.inc, server.now) || scope.rows_wrong();
+        if wrong && !rules.lossy_sums() {
             return false;
         }
         let row = scope.row(lease.inc);
@@ -155,7 +163,7 @@ fn apply(
         ..*lease
     });
     let floors = floor_learning(rules, beat.lease, beat.floor_lease);
-    domain.learning = domain.learning.max(domain.founded + beat.lease);
+    domain.learning = domain.learning.max(domain.founded + learning(rules, beat.lease));
     domain.floor_learning = domain.floor_learning.max(domain.founded + floors);
     domain.last_beat = server.now;
 }

@@ -26,6 +26,7 @@ pub(super) fn exec(
     join: &Join,
 ) -> Reply {
     let intact = match check(rules, store, server, command.stall, true) {
+        Ok(()) if rules.naive_damage_is_absent => true,
         Ok(()) => !store.domain().is_none_or(|d| damaged_anywhere(d, server)),
         Err(Reply::Foreign) => return Reply::Foreign,
         Err(_) => false,
@@ -39,7 +40,7 @@ pub(super) fn exec(
     }
     bury_dead(domain, server, command.inc);
     write(rules, domain, server, command.inc, join);
-    domain.learning = domain.learning.max(domain.founded + join.lease);
+    domain.learning = domain.learning.max(domain.founded + learning(rules, join.lease));
     domain.floor_learning = domain
         .floor_learning
         .max(domain.founded + floor_learning(rules, join.lease, join.floor_lease));
@@ -49,6 +50,11 @@ pub(super) fn exec(
         learning: (domain.learning - server.now).max(0),
         floor_learning: (domain.floor_learning - server.now).max(0),
     }
+}
+
+/// How long ordinary slots are learned.
+pub(super) fn learning(rules: &StoreRules, lease: Time) -> Time {
+    rules.naive_learning.unwrap_or(lease)
 }
 
 /// How long floors are learned.
@@ -61,7 +67,7 @@ fn found(rules: &StoreRules, server: Server, join: &Join) -> Domain {
         gen_: join.nonce,
         founder: server.ident,
         founded: server.now,
-        learning: server.now + join.lease,
+        learning: server.now + learning(rules, join.lease),
         floor_learning: server.now + floor_learning(rules, join.lease, join.floor_lease),
         last_beat: server.now,
         ..Domain::default()

@@ -1,5 +1,7 @@
 //! Rules of the store that the model removes one at a time. Every `naive_*` is false in the protocol.
 
+use super::domain::Time;
+
 /// Which rules the scripts follow.
 #[derive(Clone, Debug, Default)]
 pub struct StoreRules {
@@ -9,6 +11,8 @@ pub struct StoreRules {
     pub naive_no_ident: bool,
     /// SET does not compare the identity (BEAT and JOIN do).
     pub naive_set_no_ident: bool,
+    /// The learning period, if it is not the lease.
+    pub naive_learning: Option<Time>,
     /// Free room is granted while learning.
     pub naive_learning_grants: bool,
     /// A lower cap takes slots away from their holder.

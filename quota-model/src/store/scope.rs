@@ -64,7 +64,7 @@ impl Scope {
     }
 
     /// What a script notices that reads all rows.
-    pub(super) fn rows_wrong(&self) -> bool {
+    pub fn rows_wrong(&self) -> bool {
         let sum = |f: &dyn Fn(&Row) -> i32| self.rows.iter().map(f).sum::<i32>();
         let floors = sum(&|row| if row.inc.class == Class::Floor { row.n } else { 0 });
         self.rows_damaged
@@ -95,6 +95,13 @@ impl Scope {
         }
         self.nx = self.nx.min(end);
         true
+    }
+
+    /// Forgets the rows of these incarnations.
+    pub fn forget_rows(&mut self, incs: &[IncId]) {
+        for inc in incs {
+            self.drop_row(*inc);
+        }
     }
 
     /// Forgets another incarnation's row.

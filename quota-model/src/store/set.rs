@@ -122,6 +122,7 @@ impl Call<'_> {
     fn load_scope(&self, given: &Config) -> Result<Work, Damage> {
         let now = self.server.now;
         let stored = self.domain.scope(given.scope).cloned();
+        let stored = stored.filter(|s| !(self.rules.naive_damage_is_absent && s.damaged));
         let mut scope = stored.unwrap_or_else(|| Scope::new(given.scope, now));
         if scope.head_damaged(self.lease.inc, now) && !self.rules.lossy_sums() {
             return Err(Damage);
