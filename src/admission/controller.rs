@@ -228,6 +228,8 @@ impl AdmissionController {
             tenant_cap: policy.max_in_flight,
             pool: request.pool.clone(),
             pool_cap: request.pool_cap,
+            tenant_revision: policy.revision.number(),
+            pool_revision: request.pool_revision.number(),
         };
         let answer = self.store.acquire(&path).await;
         if let Err(error) = &answer {

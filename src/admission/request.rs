@@ -3,7 +3,7 @@
 use super::holders::OpenGuard;
 use super::permit::Permit;
 use crate::core::ids::{ModelName, PoolId, RequestId, TenantId};
-use crate::core::policy::TenantPolicy;
+use crate::core::policy::{Revision, TenantPolicy};
 use crate::core::reason::Reason;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +18,8 @@ pub struct AdmitRequest {
     pub pool: PoolId,
     /// The pool's cap over all tenants; `None`: no cap.
     pub pool_cap: Option<u32>,
+    /// The configuration that `pool_cap` is from.
+    pub pool_revision: Revision,
 }
 
 /// The request may run.

@@ -23,6 +23,7 @@ mod model;
 mod outside;
 mod raw;
 mod read;
+mod revision;
 mod rules;
 mod secret;
 mod unsupported;
@@ -33,6 +34,7 @@ pub use model::*;
 pub use read::kind::is_label;
 pub use secret::{KeyHash, Secret};
 
+use crate::core::policy::Revision;
 use errors::Report;
 use outside::{Outside, Process};
 use std::path::Path;
@@ -51,16 +53,20 @@ impl Config {
         let text = std::fs::read_to_string(path).map_err(|error| {
             ConfigErrors::unreadable(&origin, format!("cannot read the file: {error}"))
         })?;
-        Self::parse(&text, &Process).map_err(|errors| errors.named(&origin))
+        Self::parse(&text, revision::of(path), &Process).map_err(|errors| errors.named(&origin))
     }
 
-    fn parse(text: &str, outside: &dyn Outside) -> Result<Self, ConfigErrors> {
+    fn parse(
+        text: &str,
+        revision: Revision,
+        outside: &dyn Outside,
+    ) -> Result<Self, ConfigErrors> {
         let tree = yaml::parse(text)?;
         let report = Report::new(&tree);
         let raw = raw::read(&tree, &report);
         unsupported::refuse(&tree, &report);
         rules::check(&raw, &report);
-        let config = build::build(raw, &report, outside);
+        let config = build::build(raw, revision, &report, outside);
         report.finish(config)
     }
 }
@@ -70,7 +76,7 @@ impl FromStr for Config {
 
     /// Validate `text`. Files and environment variables it names are read.
     fn from_str(text: &str) -> Result<Self, ConfigErrors> {
-        Self::parse(text, &Process)
+        Self::parse(text, Revision::FIRST, &Process)
     }
 }
 

@@ -20,7 +20,7 @@ use std::time::Duration;
 use streamgate::admission::{AdmissionController, AdmitRequest, Admitted, Holders, Refused};
 use streamgate::core::hold::HoldTimes;
 use streamgate::core::ids::{PoolId, TenantId};
-use streamgate::core::policy::{Mode, ModelSet, OnLimit, TenantPolicy};
+use streamgate::core::policy::{Mode, ModelSet, OnLimit, Revision, TenantPolicy};
 use streamgate::core::quota::{Acquired, QuotaStore, SlotPath, SlotUsage, StoreError, StoreStatus};
 use streamgate::core::reason::Reason;
 use streamgate::quota::memory::MemoryStore;
@@ -144,6 +144,7 @@ fn policy(id: &str, cap: u32, on_limit: OnLimit) -> TenantPolicy {
     TenantPolicy {
         id: id.into(),
         max_in_flight: cap,
+        revision: Revision::FIRST,
         on_limit,
         models: ModelSet::Any,
         pool: None,
@@ -159,6 +160,7 @@ fn request(policy: TenantPolicy) -> AdmitRequest {
         model: Some("m".into()),
         pool: "p".into(),
         pool_cap: None,
+        pool_revision: Revision::FIRST,
     }
 }
 

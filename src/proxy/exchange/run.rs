@@ -87,6 +87,7 @@ async fn admit(
         model: account.model.clone(),
         pool: request.pool.clone(),
         pool_cap: context.pool.spec().max_in_flight,
+        pool_revision: context.live.config.revision,
     };
     tokio::select! {
         biased;
