@@ -7,5 +7,6 @@
 //! Every store passes the one behaviour suite of `quota::suite`.
 
 pub mod memory;
+pub mod replica;
 #[cfg(test)]
 pub mod suite;

@@ -9,7 +9,7 @@ fn parse(text: &str) -> Result<Config, ConfigErrors> {
     let report = Report::new(&tree);
     let raw = raw::read(&tree, &report);
     rules::check(&raw, &report);
-    let config = build::build(raw, &report, &Process);
+    let config = build::build(raw, Revision::FIRST, &report, &Process);
     report.finish(config)
 }
 

@@ -1,0 +1,245 @@
+//! What one incarnation holds of one leaf, who runs on it and who waits for it.
+//!
+//! Always `running ≤ held`, and while the incarnation's deadline has not passed `held` is at most
+//! what the store has for it.
+
+use super::params::Moment;
+use super::usage::Usage;
+use std::collections::VecDeque;
+
+/// One waiting request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Ticket(pub(super) u64);
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waiter {
+    pub ticket: Ticket,
+    /// Its time is over then.
+    pub until: Moment,
+}
+
+/// What the store has, by the last counted answer.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sure {
+    pub n: u32,
+    /// The version it was answered under; 0: the store has nothing.
+    pub version: u64,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Leaf {
+    pub held: u32,
+    pub running: u32,
+    /// In order of arrival; the first `covered` of them are part of what was asked for last.
+    line: VecDeque<Waiter>,
+    covered: usize,
+    pub sure: Sure,
+    /// The version of the SET that is not answered; 0: none.
+    pub asked: u64,
+    /// A command was not answered: what the store has is not known.
+    pub dirty: bool,
+    /// Unused slots must go back before more is asked for: a cap was lowered.
+    pub shed: bool,
+    /// Those who wait ask again then; `None`: at once.
+    pub again: Option<Moment>,
+    /// A slot came free since the last question left: its answer is from before that.
+    pub freed: bool,
+    /// The last answer was that the store does not know yet.
+    pub learning: bool,
+    /// Nothing runs and nobody waits, since then.
+    pub idle_since: Option<Moment>,
+    pub usage: Usage,
+}
+
+impl Leaf {
+    pub fn waiting(&self) -> u32 {
+        u32::try_from(self.line.len()).unwrap_or(u32::MAX)
+    }
+
+    pub fn nobody_waits(&self) -> bool {
+        self.line.is_empty()
+    }
+
+    /// Running and waiting.
+    pub fn busy(&self) -> u32 {
+        self.running.saturating_add(self.waiting())
+    }
+
+    /// An unused slot is held.
+    pub fn has_unused(&self) -> bool {
+        self.running < self.held
+    }
+
+    /// The leaf is part of what the store may hold for this incarnation.
+    pub fn is_known(&self) -> bool {
+        self.sure.version > 0 || self.asked > 0 || self.dirty
+    }
+
+    /// One more request runs on a held slot.
+    pub fn start(&mut self) {
+        self.running += 1;
+        self.idle_since = None;
+        self.usage.note(self.busy());
+    }
+
+    /// One request ended.
+    pub fn stop(&mut self, now: Moment) {
+        self.running = self.running.saturating_sub(1);
+        if self.busy() == 0 {
+            self.idle_since = Some(now);
+        }
+    }
+
+    pub fn wait(&mut self, waiter: Waiter) {
+        self.line.push_back(waiter);
+        self.idle_since = None;
+        self.usage.note(self.busy());
+    }
+
+    /// Whoever is first, if a held slot is unused; it runs now.
+    pub fn start_next(&mut self) -> Option<Ticket> {
+        if !self.has_unused() {
+            return None;
+        }
+        let next = self.leave_first()?;
+        self.start();
+        Some(next.ticket)
+    }
+
+    /// The first covered waiter leaves without a slot.
+    pub fn refuse_covered(&mut self, now: Moment) -> Option<Ticket> {
+        let refused = if self.covered > 0 { self.leave_first() } else { None };
+        self.rest(now);
+        refused.map(|waiter| waiter.ticket)
+    }
+
+    /// The first waiter leaves, if its time is over.
+    pub fn expire(&mut self, now: Moment) -> Option<Ticket> {
+        let over = self.line.front().is_some_and(|waiter| waiter.until <= now);
+        let expired = if over { self.leave_first() } else { None };
+        self.rest(now);
+        expired.map(|waiter| waiter.ticket)
+    }
+
+    /// Everybody leaves without a slot.
+    pub fn dismiss(&mut self, now: Moment) -> VecDeque<Waiter> {
+        self.covered = 0;
+        let line = std::mem::take(&mut self.line);
+        self.rest(now);
+        line
+    }
+
+    /// A waiter gave up. `false`: it is not here.
+    pub fn forget(&mut self, ticket: Ticket, now: Moment) -> bool {
+        let Some(at) = self.line.iter().position(|waiter| waiter.ticket == ticket) else {
+            return false;
+        };
+        self.line.remove(at);
+        self.covered -= usize::from(at < self.covered);
+        self.rest(now);
+        true
+    }
+
+    fn leave_first(&mut self) -> Option<Waiter> {
+        let first = self.line.pop_front();
+        self.covered = self.covered.saturating_sub(usize::from(first.is_some()));
+        first
+    }
+
+    fn rest(&mut self, now: Moment) {
+        if self.busy() == 0 && self.idle_since.is_none() {
+            self.idle_since = Some(now);
+        }
+    }
+
+    /// Everybody who waits is part of what is asked for now.
+    pub fn cover(&mut self) {
+        self.covered = self.line.len();
+    }
+
+    /// Nobody is part of a question any more.
+    pub fn uncover(&mut self) {
+        self.covered = 0;
+    }
+
+    /// When the time of the first waiter is over.
+    pub fn first_until(&self) -> Option<Moment> {
+        self.line.front().map(|waiter| waiter.until)
+    }
+
+    /// R6: the question is not answered.
+    pub fn give_up(&mut self) {
+        self.asked = 0;
+        self.dirty = true;
+        self.uncover();
+    }
+
+    /// R11: what is held is what runs; the store has nothing of the new incarnation.
+    pub fn fence(&mut self) {
+        self.held = self.running;
+        self.sure = Sure::default();
+        (self.asked, self.dirty, self.shed) = (0, false, false);
+        (self.again, self.learning) = (None, false);
+        self.uncover();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    const NOW: Moment = Duration::from_secs(1);
+
+    fn line(count: u64) -> Leaf {
+        let mut leaf = Leaf::default();
+        for ticket in 1..=count {
+            leaf.wait(Waiter { ticket: Ticket(ticket), until: NOW * 2 });
+        }
+        leaf
+    }
+
+    #[test]
+    fn only_the_covered_are_refused() {
+        let mut leaf = line(2);
+        leaf.cover();
+        leaf.wait(Waiter { ticket: Ticket(3), until: NOW });
+        assert_eq!(leaf.refuse_covered(NOW), Some(Ticket(1)));
+        assert_eq!(leaf.refuse_covered(NOW), Some(Ticket(2)));
+        assert_eq!(leaf.refuse_covered(NOW), None);
+        assert_eq!(leaf.waiting(), 1);
+    }
+
+    #[test]
+    fn a_covered_waiter_that_leaves_is_not_replaced_by_one_that_came_later() {
+        let mut leaf = line(2);
+        leaf.cover();
+        leaf.wait(Waiter { ticket: Ticket(3), until: NOW });
+        assert!(leaf.forget(Ticket(1), NOW) && !leaf.forget(Ticket(1), NOW));
+        assert_eq!(leaf.refuse_covered(NOW), Some(Ticket(2)));
+        assert_eq!(leaf.refuse_covered(NOW), None);
+        assert!(leaf.forget(Ticket(3), NOW));
+        assert_eq!(leaf.idle_since, Some(NOW));
+    }
+
+    #[test]
+    fn who_starts_was_first_and_runs_on_a_held_slot() {
+        let mut leaf = line(2);
+        assert_eq!(leaf.start_next(), None);
+        leaf.held = 1;
+        assert_eq!(leaf.start_next(), Some(Ticket(1)));
+        assert_eq!(leaf.start_next(), None);
+        assert_eq!((leaf.running, leaf.waiting(), leaf.idle_since), (1, 1, None));
+    }
+
+    #[test]
+    fn a_fence_keeps_what_runs_and_nothing_else() {
+        let mut leaf = line(0);
+        (leaf.held, leaf.asked, leaf.dirty) = (3, 7, true);
+        leaf.sure = Sure { n: 3, version: 6 };
+        leaf.start();
+        leaf.fence();
+        assert_eq!((leaf.held, leaf.running, leaf.sure.n, leaf.asked), (1, 1, 0, 0));
+        assert!(!leaf.is_known());
+    }
+}
