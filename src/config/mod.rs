@@ -23,6 +23,7 @@ mod model;
 mod outside;
 mod raw;
 mod read;
+mod redis_url;
 mod revision;
 mod rules;
 mod secret;
@@ -32,6 +33,7 @@ mod yaml;
 pub use errors::{ConfigError, ConfigErrors};
 pub use model::*;
 pub use read::kind::is_label;
+pub use redis_url::{RedisForm, RedisHost, RedisUrl};
 pub use secret::{KeyHash, Secret};
 
 use crate::core::policy::Revision;

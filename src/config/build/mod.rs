@@ -4,6 +4,7 @@
 
 mod files;
 mod pools;
+mod quota;
 mod tenants;
 
 use super::errors::Report;
@@ -40,7 +41,7 @@ pub(super) fn build(
         identity: identity(raw.identity),
         records: Records { path: raw.records_path },
         listen: raw.listen,
-        quota: raw.quota,
+        quota: quota::build(raw.quota, &files),
         slo: raw.slo,
         timeouts: raw.timeouts,
         limits: raw.limits,

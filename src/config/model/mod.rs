@@ -12,7 +12,9 @@ mod timing;
 pub use identity::{Identity, Jwks, Jwt, TrustedHeader};
 pub use listen::{Admin, Limits, Listen, TlsFiles};
 pub use pool::{Discovery, Health, Pool, PoolKind, Retries, Strategy};
-pub use quota::{OnFence, Quota, StoreKind, StrictFailover, WhenUnavailable};
+pub use quota::{
+    OnFence, Quota, QuotaFloors, Redis, RedisTls, StoreKind, StrictFailover, WhenUnavailable,
+};
 pub use runtime::{Log, LogFormat, LogLevel, OnEngineAbort, Records, Runtime, Streams};
 pub use tenant::Tenant;
 pub use timing::{Drain, Timeouts};

@@ -7,6 +7,7 @@ mod identity;
 mod keys;
 mod listen;
 mod pools;
+mod quota;
 mod serving;
 mod tenants;
 mod timing;
@@ -23,4 +24,5 @@ pub(super) fn check(raw: &RawConfig, report: &Report<'_>) {
     serving::check(raw, report);
     identity::check(raw, report);
     timing::check(raw, report);
+    quota::check(raw, report);
 }

@@ -89,26 +89,3 @@ fn a_token_has_one_source_of_keys() {
     assert_eq!(problems(&jwt("")), problem);
     assert_eq!(problems(&jwt(", jwks_url: u, jwks_file: f")), problem);
 }
-
-#[test]
-fn the_store_answers_well_within_the_lease() {
-    let config = parse(&section(
-        "quota: {store: redis, redis: {url: 'rediss://u:p@h/1'}, replica_lease: 8s, \
-         operation_timeout: 2s, when_unavailable: closed, on_fence: cut, strict_failover: wait}\n",
-    ))
-    .unwrap();
-    let expected = Quota {
-        store: StoreKind::Redis,
-        redis_url: Secret::from("rediss://u:p@h/1"),
-        replica_lease: Duration::from_secs(8),
-        operation_timeout: Duration::from_secs(2),
-        when_unavailable: WhenUnavailable::Closed,
-        on_fence: OnFence::Cut,
-        strict_failover: StrictFailover::Wait,
-    };
-    assert_eq!(config.quota, expected);
-    assert_eq!(
-        problems(&section("quota: {operation_timeout: 751ms}\n")),
-        ["quota.operation_timeout: longer than a quarter of quota.replica_lease"]
-    );
-}

@@ -19,6 +19,8 @@ pub(super) struct Common {
     pub replicas: u64,
     /// No spare any more: the process is about to end.
     pub leaving: bool,
+    /// Something may be due earlier than was said.
+    pub stirred: bool,
     pub events: Vec<Event>,
 }
 

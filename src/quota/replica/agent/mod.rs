@@ -185,6 +185,10 @@ impl Agent {
         }
         self.trim(id, common, now);
         common.ring(id);
+        // A leaf that others need, or that may soon be idle, has something due; any other waits
+        // for the beat.
+        let leaf = &self.leaves[id.0];
+        common.stirred |= leaf.held < leaf.sure.n || leaf.idle_since.is_some();
     }
 
     /// Those who wait start while slots are held.
@@ -237,6 +241,7 @@ impl Agent {
         (self.version, self.joining, self.beating, self.unasked) = (0, None, false, false);
         (self.join_at, self.learning_until) = (now, Moment::ZERO);
         let running = u32::try_from(running).unwrap_or(u32::MAX);
+        common.stirred = true;
         common.notice(Notice::Fenced { class: self.class, running, cut });
     }
 

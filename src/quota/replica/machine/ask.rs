@@ -31,6 +31,7 @@ impl Machine {
         let ticket = Ticket(self.tickets);
         let until = now + self.common.params.patience();
         self.ordinary.wait(leaf, Waiter { ticket, until });
+        self.common.stirred = true;
         Asked::Waits(ticket)
     }
 

@@ -43,6 +43,7 @@ impl Machine {
             random: StdRng::from_seed(seed),
             replicas: 0,
             leaving: false,
+            stirred: true,
             events: Vec::new(),
         };
         let floors = params.floors;
@@ -60,8 +61,9 @@ impl Machine {
 
     /// A waiter is not there any more. `false`: its event is on the way, or was delivered.
     pub fn forget(&mut self, ticket: Ticket, now: Moment) -> bool {
-        let ids = self.ordinary.ids();
-        ids.into_iter().any(|id| self.ordinary.forget(id, ticket, now))
+        self.common.stirred = true;
+        let mut ids = self.ordinary.ids();
+        ids.any(|id| self.ordinary.forget(id, ticket, now))
     }
 
     /// A request ended.
@@ -87,9 +89,21 @@ impl Machine {
         [self.common.book.tenant(tenant), self.common.book.pool(pool)]
     }
 
+    /// Whether something may be due earlier than [`next`](Self::next) last said.
+    pub fn take_stir(&mut self) -> bool {
+        std::mem::take(&mut self.common.stirred)
+    }
+
+    /// When the earliest lease is over, unless it is renewed.
+    pub fn deadline(&self) -> Option<Moment> {
+        let agents = [Some(&self.ordinary), self.floor.as_ref()];
+        agents.into_iter().flatten().filter_map(Agent::deadline).min()
+    }
+
     /// From now on no slot is kept unused (R18).
     pub fn leave(&mut self) {
         self.common.leaving = true;
+        self.common.stirred = true;
     }
 
     fn away(&self, now: Moment) -> bool {
