@@ -422,9 +422,9 @@ fn healing() -> Vec<Case> {
     ]
 }
 
-/// Two replicas, and a floor that one of them owns.
+/// A replica, and a floor.
 pub(super) fn floor(cap: i32, sum: i32) -> Cfg {
-    with(Cfg::base(2, cap), |c| {
+    with(Cfg::base(1, cap), |c| {
         c.agents.push(Class::Floor);
         c.revisions = vec![[(cap, sum), (UNLIMITED, 0), (UNLIMITED, 0), (UNLIMITED, 0)]];
         c.floor_share = 1;
@@ -437,7 +437,7 @@ pub(super) fn floor(cap: i32, sum: i32) -> Cfg {
 
 fn floors() -> Vec<Case> {
     vec![
-        holds("floor", "a floor, two replicas, two slots", floor(2, 1)),
+        holds("floor", "a floor, a replica, two slots", floor(2, 1)),
         holds(
             "floor-flush",
             "a floor that is not asserted again stays reserved",

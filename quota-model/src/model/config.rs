@@ -61,8 +61,6 @@ pub struct ReplicaRules {
     pub naive_keep_spare: bool,
     /// JOIN claims only what runs, but what is held stays.
     pub naive_claim_used_only: bool,
-    /// The table of a BEAT lists only leaves with something confirmed in them.
-    pub naive_beat_omits_unsure: bool,
     /// Admits on a floor as soon as it is configured, before the store granted it.
     pub naive_floor_from_config: bool,
 }

@@ -318,6 +318,7 @@ impl Cfg {
             outage: false,
             bad_refusal: false,
             bad_growth: false,
+            newest: 0,
             unhealed: 0,
             tainted: false,
         };
