@@ -41,6 +41,7 @@ fn versions_and_leases() -> Vec<Case> {
             "the number of an older reply is taken",
             with(bare(2), |c| {
                 c.replica.naive_accept_any_reply = true;
+                c.delayed = true;
                 c.leave = true;
                 c.budget = late();
             }),
@@ -71,6 +72,7 @@ fn versions_and_leases() -> Vec<Case> {
             "the deadline counts from the answer",
             with(bare(1), |c| {
                 c.replica.naive_deadline_from_receipt = true;
+                c.delayed = true;
             }),
         ),
         breaks(
@@ -78,6 +80,7 @@ fn versions_and_leases() -> Vec<Case> {
             "an answer revives after the deadline",
             with(bare(1), |c| {
                 c.replica.naive_reply_unfences = true;
+                c.delayed = true;
             }),
         ),
         breaks(

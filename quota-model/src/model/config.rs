@@ -89,6 +89,10 @@ pub struct Cfg {
     /// An engine needs until the next tick to notice that its client is gone.
     pub linger: bool,
     pub budget: Budget,
+    /// Replies may be under way for any time. Otherwise they arrive when the command is executed, or
+    /// never. A reduction: what a replica does on a reply that counts, it could have done at once, and
+    /// one that does not count is as good as lost (the cases named `…-delayed` do without it).
+    pub delayed: bool,
     /// Waiters may give up.
     pub leave: bool,
     /// One SET for all leaves; otherwise one for each.
@@ -138,6 +142,7 @@ impl Cfg {
             stall: Time::MAX,
             linger: false,
             budget: Budget::default(),
+            delayed: false,
             leave: false,
             batch: true,
             heal: false,

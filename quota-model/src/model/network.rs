@@ -54,6 +54,14 @@ impl Cfg {
         Some(())
     }
 
+    /// A reply arrives, if there is one.
+    pub fn receive(&self, state: &mut State, who: usize, at: Place) {
+        if let Post::Reply(mail, answer) = *state.agents[who].post(at) {
+            *state.agents[who].post_mut(at) = Post::None;
+            self.deliver(state, who, &mail, &answer, at);
+        }
+    }
+
     /// A message is lost, or its sender does not wait any longer.
     pub fn lose(&self, agent: &mut Agent, at: Place) {
         let post = std::mem::take(agent.post_mut(at));
