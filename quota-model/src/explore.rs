@@ -49,6 +49,7 @@ pub fn explore(cfg: &Cfg, bounds: &Bounds) -> Found {
         std::thread::sleep(LOOK);
     }
     let checker = checker.join();
+    let bounded = stop.swap(false, Ordering::Relaxed); // paths are replayed with the model itself
     let violation = checker
         .discoveries()
         .into_iter()
@@ -58,7 +59,7 @@ pub fn explore(cfg: &Cfg, bounds: &Bounds) -> Found {
         states: checker.unique_state_count(),
         depth: checker.max_depth(),
         took: start.elapsed(),
-        exhausted: violation.is_none() && !stop.load(Ordering::Relaxed),
+        exhausted: violation.is_none() && !bounded,
         violation,
     }
 }

@@ -13,6 +13,9 @@ struct Args {
     /// Only those that `cargo test` explores.
     #[arg(long)]
     quick: bool,
+    /// Leases of one tick everywhere.
+    #[arg(long)]
+    short: bool,
     /// Seconds for each configuration.
     #[arg(long, default_value_t = 60)]
     seconds: u64,
@@ -44,7 +47,14 @@ fn main() {
                 .iter()
                 .any(|n| n == case.name || n.ends_with('-') && case.name.starts_with(n.as_str()))
     };
-    for case in cases::all().iter().filter(|case| named(case) && (case.quick || !args.quick)) {
+    let mut all = cases::all();
+    if args.short {
+        for case in &mut all {
+            case.cfg.lease_self = 1;
+            case.cfg.lease_store = 1;
+        }
+    }
+    for case in all.iter().filter(|case| named(case) && (case.quick || !args.quick)) {
         let found = explore(&case.cfg, &bounds);
         let verdict = match (&found.violation, found.exhausted) {
             (Some((property, _)), _) => format!("violates: {property}"),

@@ -2,7 +2,7 @@
 
 use super::holds::{POOLS, TENANTS, caps, floor, two_leaves};
 use super::{Case, Expect, budget, with};
-use crate::model::{BOOKS, Cfg, NO_FALSE_REFUSAL, NO_LEAK, SAFETY};
+use crate::model::{Cfg, NO_FALSE_REFUSAL, NO_LEAK, SAFETY};
 
 pub(super) fn cases() -> Vec<Case> {
     let mut all = versions_and_leases();
@@ -41,6 +41,7 @@ fn versions_and_leases() -> Vec<Case> {
             "the number of an older reply is taken",
             with(bare(2), |c| {
                 c.replica.naive_accept_any_reply = true;
+                c.delayed = true;
                 c.leave = true;
                 c.budget = late();
             }),
@@ -71,6 +72,7 @@ fn versions_and_leases() -> Vec<Case> {
             "the deadline counts from the answer",
             with(bare(1), |c| {
                 c.replica.naive_deadline_from_receipt = true;
+                c.delayed = true;
             }),
         ),
         breaks(
@@ -78,6 +80,7 @@ fn versions_and_leases() -> Vec<Case> {
             "an answer revives after the deadline",
             with(bare(1), |c| {
                 c.replica.naive_reply_unfences = true;
+                c.delayed = true;
             }),
         ),
         breaks(
@@ -281,29 +284,15 @@ fn scopes() -> Vec<Case> {
                 c.store.naive_charge_first_only = true;
             }),
         ),
-        Case::new(
+        breaks(
             "charge-absolute",
             "a path is charged with the number instead of the difference",
-            Expect::Violates(NO_LEAK),
-            with(two_leaves(POOLS, [2, 2, 2]), |c| {
-                c.symmetry = false;
-                c.check_books = false;
-                c.store.naive_charge_absolute = true;
-            }),
-        )
-        .quick(),
+            with(bare(POOLS, [1, 1, 1]), |c| c.store.naive_charge_absolute = true),
+        ),
     ]
 }
 
 fn healing() -> Vec<Case> {
-    let two = || {
-        with(two_leaves(TENANTS, [1, 1, 1]), |c| {
-            c.symmetry = false;
-            c.heal = true;
-            c.batch = false;
-            c.only_safety = true;
-        })
-    };
     let one = |cap| {
         with(Cfg::base(2, cap), |c| {
             c.symmetry = false;
@@ -311,33 +300,13 @@ fn healing() -> Vec<Case> {
             c.only_safety = true;
         })
     };
-    let books = |name, about, cfg: Cfg| {
-        let cfg = with(cfg, |c| {
-            c.only_safety = false;
-            c.check_books = true;
-        });
-        Case::new(name, about, Expect::Violates(BOOKS), cfg).quick()
-    };
     vec![
         breaks(
-            "late-beat-heals",
-            "a beat heals sums though newer commands ran",
-            with(two(), |c| {
-                c.store.naive_beat_heals_late = true;
-            }),
-        ),
-        breaks(
-            "table-omits-unsure",
-            "the table lacks leaves whose first answer is under way",
-            with(two(), |c| {
-                c.replica.naive_beat_omits_unsure = true;
-            }),
-        ),
-        breaks(
-            "beat-ignores-version",
-            "a beat writes back older entries",
-            with(one(2), |c| {
-                c.store.naive_beat_ignores_version = true;
+            "repair-in-place",
+            "a beat that finds books in disorder writes them anew from its table",
+            with(one(1), |c| {
+                c.store.naive_repair_in_place = true;
+                c.budget = budget(|b| b.edit = 1);
             }),
         ),
         breaks(
@@ -348,14 +317,17 @@ fn healing() -> Vec<Case> {
                 c.budget = budget(|b| b.edit = 1);
             }),
         ),
-        books(
+        Case::new(
             "forget-unsettled",
             "an empty entry is dropped although a late call may come",
+            Expect::Violates(NO_LEAK),
             with(one(1), |c| {
+                c.only_safety = false;
                 c.store.naive_forget_unsettled = true;
                 c.budget = budget(|b| b.late = 1);
             }),
-        ),
+        )
+        .quick(),
     ]
 }
 
@@ -407,7 +379,7 @@ fn floors() -> Vec<Case> {
         breaks(
             "floor-learning-grants",
             "floors are granted while floors are learned",
-            with(bare(2, 1), |c| {
+            with(bare(1, 1), |c| {
                 c.agents = vec![crate::store::Class::Floor, crate::store::Class::Floor];
                 c.store.naive_floor_learning_grants = true;
                 c.budget = flush();

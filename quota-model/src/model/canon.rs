@@ -4,7 +4,7 @@
 //! again is forgotten, and holders of one class are sorted.
 
 use super::config::Cfg;
-use super::state::{Agent, State};
+use super::state::{Agent, Place, Post, State};
 use crate::store::{Domain, Store};
 
 /// A set of small numbers; the rank of a member is the number of smaller members.
@@ -43,6 +43,9 @@ impl Cfg {
         for domain in domains(state) {
             self.tidy(domain);
         }
+        if !self.heal {
+            forget_versions(state);
+        }
         rank_generations(state);
         for who in 0..state.agents.len() {
             rank_agent(state, who);
@@ -77,6 +80,31 @@ impl Cfg {
     }
 }
 
+/// Stored versions are compared with requests under way (and with beats that carry the table, which
+/// is why they stay then). If a holder has none, its next one is newer whatever is stored.
+fn forget_versions(state: &mut State) {
+    for who in 0..state.agents.len() {
+        let agent = &mut state.agents[who];
+        let mut places = Agent::places().filter(|at| *at != Place::Beat);
+        if places.any(|at| matches!(agent.post(at), Post::Request(_))) {
+            continue;
+        }
+        if agent.quiet() && agent.late.is_none() {
+            agent.v = 0;
+        }
+        for domain in domains(state) {
+            domain.entries.retain(|e| usize::from(e.inc.owner) != who || e.n > 0);
+            for entry in domain.entries.iter_mut().filter(|e| usize::from(e.inc.owner) == who) {
+                entry.v = 0;
+            }
+            for lease in domain.leases.iter_mut().filter(|l| usize::from(l.inc.owner) == who) {
+                lease.fv = 0;
+                lease.mv = 0;
+            }
+        }
+    }
+}
+
 fn rank_generations(state: &mut State) {
     let (mut gens, mut idents) = (Ranks::new(), Ranks::new());
     for process in &state.servers {
@@ -92,7 +120,7 @@ fn rank_generations(state: &mut State) {
             if let Some(mail) = agent.post(at).mail() {
                 gens.add(mail.known);
             }
-            if let super::state::Post::Reply(_, answer) = agent.post(at) {
+            if let Post::Reply(_, answer) = agent.post(at) {
                 gens.add(answer.gen_);
             }
         }
@@ -110,7 +138,7 @@ fn rank_generations(state: &mut State) {
             if let Some(mail) = agent.post_mut(at).mail_mut() {
                 mail.known = gens.of(mail.known);
             }
-            if let super::state::Post::Reply(_, answer) = agent.post_mut(at) {
+            if let Post::Reply(_, answer) = agent.post_mut(at) {
                 answer.gen_ = gens.of(answer.gen_);
             }
         }

@@ -61,8 +61,6 @@ pub struct ReplicaRules {
     pub naive_keep_spare: bool,
     /// JOIN claims only what runs, but what is held stays.
     pub naive_claim_used_only: bool,
-    /// The table of a BEAT lists only leaves with something confirmed in them.
-    pub naive_beat_omits_unsure: bool,
     /// Admits on a floor as soon as it is configured, before the store granted it.
     pub naive_floor_from_config: bool,
 }
@@ -91,6 +89,10 @@ pub struct Cfg {
     /// An engine needs until the next tick to notice that its client is gone.
     pub linger: bool,
     pub budget: Budget,
+    /// Replies may be under way for any time. Otherwise they arrive when the command is executed, or
+    /// never. A reduction: what a replica does on a reply that counts, it could have done at once, and
+    /// one that does not count is as good as lost (the cases named `…-delayed` do without it).
+    pub delayed: bool,
     /// Waiters may give up.
     pub leave: bool,
     /// One SET for all leaves; otherwise one for each.
@@ -140,6 +142,7 @@ impl Cfg {
             stall: Time::MAX,
             linger: false,
             budget: Budget::default(),
+            delayed: false,
             leave: false,
             batch: true,
             heal: false,

@@ -4,8 +4,8 @@ use super::config::Cfg;
 use super::state::{Agent, Kind, Post, Process, State};
 use crate::store::{Domain, Leaf, Store, Time};
 
-/// What is done to a field by hand. The first three cannot be told from the truth by one script and
-/// are healed by the next beats; the others are noticed by whoever reads the field.
+/// What is done to a field by hand. The first three can deceive until the next beats look at the
+/// books; the others are noticed by whoever reads the field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Edit {
     /// One less in an agent's row of the first scope, and in its sum.
@@ -28,9 +28,14 @@ pub enum Edit {
 }
 
 impl Edit {
-    /// Whether caps may be exceeded until everybody has beaten.
-    pub fn deceives(self) -> bool {
-        matches!(self, Self::ForgeRow(_) | Self::DropScope | Self::DropLease(_) | Self::EntryUp(_))
+    /// Whether caps may be exceeded until everybody has beaten. (With one leaf an entry is its row,
+    /// and a larger entry is noticed.)
+    pub fn deceives(self, leaves: usize) -> bool {
+        match self {
+            Self::ForgeRow(_) | Self::DropScope | Self::DropLease(_) => true,
+            Self::EntryUp(_) => leaves > 1,
+            _ => false,
+        }
     }
 
     /// All edits for `agents` holders.
@@ -214,10 +219,8 @@ impl Cfg {
                 }
             }
         }
-        if edit.deceives() {
-            state.unhealed = up_mask(state);
-            state.tainted = true;
-        }
+        state.unhealed = up_mask(state);
+        state.tainted |= edit.deceives(self.leaves.len());
         Some(())
     }
 }

@@ -28,7 +28,10 @@ pub enum Action {
     SendSet(usize, usize),
     SendBeat(usize),
     SendJoin(usize),
+    /// Executed; the answer is under way, or has arrived (without `delayed`).
     Execute(usize, Place),
+    /// Executed, but the answer is lost.
+    ExecuteMute(usize, Place),
     Deliver(usize, Place),
     Lose(usize, Place),
     TimeOut(usize, usize),
@@ -63,6 +66,7 @@ impl Action {
                 | Self::SendBeat(_)
                 | Self::SendJoin(_)
                 | Self::Execute(..)
+                | Self::ExecuteMute(..)
                 | Self::Deliver(..)
                 | Self::Tick
                 | Self::Restart(_)
@@ -197,12 +201,18 @@ impl Cfg {
             Action::SendSet(who, leaf) => self.send_set(&mut state.agents[who], leaf),
             Action::SendBeat(who) => self.send_beat(&mut state.agents[who]),
             Action::SendJoin(who) => self.send_join(&mut state.agents[who]),
-            Action::Execute(who, at) => self.execute(state, who, at)?,
-            Action::Deliver(who, at) => {
-                let Post::Reply(mail, answer) = *state.agents[who].post(at) else { return None };
-                *state.agents[who].post_mut(at) = Post::None;
-                self.deliver(state, who, &mail, &answer, at);
+            Action::Execute(who, at) => {
+                self.execute(state, who, at)?;
+                if !self.delayed {
+                    self.watch_fullness(state);
+                    self.receive(state, who, at);
+                }
             }
+            Action::ExecuteMute(who, at) => {
+                self.execute(state, who, at)?;
+                self.lose(&mut state.agents[who], at);
+            }
+            Action::Deliver(who, at) => self.receive(state, who, at),
             Action::Lose(who, at) => self.lose(&mut state.agents[who], at),
             Action::TimeOut(who, call) => {
                 state.budget.late -= 1;
@@ -318,6 +328,7 @@ impl Cfg {
             outage: false,
             bad_refusal: false,
             bad_growth: false,
+            newest: 0,
             unhealed: 0,
             tainted: false,
         };
@@ -352,6 +363,9 @@ impl Model for Cfg {
                 let post = agent.post(at);
                 if reachable(state, post) {
                     out.push(Action::Execute(who, at));
+                    if !self.delayed && at != Place::Late {
+                        out.push(Action::ExecuteMute(who, at));
+                    }
                 }
                 if !post.is_none() {
                     out.push(Action::Lose(who, at));

@@ -3,7 +3,7 @@
 use super::config::{Cfg, LEAVES};
 use super::mail;
 use super::state::{Agent, Kind, Mail, Place, Post, State, Status};
-use crate::store::{Op, Reply, Server, Store, UNLIMITED, exec};
+use crate::store::{Reply, Server, Store, UNLIMITED, exec};
 
 impl Cfg {
     /// The server executes a message.
@@ -19,9 +19,18 @@ impl Cfg {
         let server = Server { now: 0, ident: process.ident };
         let reply = exec(&self.store, &mut process.store, server, &command).reply;
         let gen_ = process.store.domain().map_or(0, |d| d.gen_);
-        state.bad_growth |= grew_beyond_cap(&before, &process.store, &command.op, &reply);
-        if matches!(reply, Reply::Joined { .. } | Reply::Beaten { .. }) && attached {
+        let complete = before.domain().and_then(|d| d.lease(inc)).is_some_and(|l| l.mv <= mail.v);
+        let checked = matches!(reply, Reply::Beaten { .. }) && complete && self.heal;
+        if (checked || matches!(reply, Reply::Joined { .. })) && attached {
             state.unhealed &= !(1 << who);
+        }
+        if before.domain().is_none_or(|d| d.gen_ != gen_) {
+            state.newest = 0;
+        }
+        if matches!(reply, Reply::Held { .. }) {
+            state.newest = state.newest.max(mail.revision);
+            let after = &state.servers[usize::from(mail.server)].store;
+            state.bad_growth |= self.grew_beyond_cap(&before, after, state.newest);
         }
         let answer = mail::answer(self, &mail, &reply, gen_);
         let confirmed =
@@ -32,7 +41,7 @@ impl Cfg {
                 self.lose(&mut state.agents[who], at);
                 return Some(());
             }
-            state.snapshot = process.store.clone();
+            state.snapshot = state.servers[usize::from(mail.server)].store.clone();
         }
         if mail.kind == Kind::Set {
             mail.age = 0;
@@ -43,6 +52,14 @@ impl Cfg {
             state.agents[who].late = Post::None;
         }
         Some(())
+    }
+
+    /// A reply arrives, if there is one.
+    pub fn receive(&self, state: &mut State, who: usize, at: Place) {
+        if let Post::Reply(mail, answer) = *state.agents[who].post(at) {
+            *state.agents[who].post_mut(at) = Post::None;
+            self.deliver(state, who, &mail, &answer, at);
+        }
     }
 
     /// A message is lost, or its sender does not wait any longer.
@@ -114,6 +131,17 @@ impl Cfg {
         }
     }
 
+    /// Ghost: a SET raised a sum above the cap of the newest configuration it was told.
+    fn grew_beyond_cap(&self, before: &Store, after: &Store, newest: u8) -> bool {
+        let old = |id| before.domain().map_or(0, |d| d.total(id));
+        after.domain().is_some_and(|domain| {
+            domain.scopes.iter().any(|s| {
+                let cap = self.cap(newest, s.id);
+                cap != UNLIMITED && s.total > cap && s.total > old(s.id)
+            })
+        })
+    }
+
     /// Whether a late SET will be refused whatever happens before it is executed.
     fn inert(&self, who: usize, mail: &Mail, state: &State) -> bool {
         if mail.kind != Kind::Set || self.store.naive_no_version || self.store.naive_no_lease_check
@@ -141,13 +169,4 @@ fn fresh_generation(state: &State) -> u16 {
         mails.chain([agent.gen_]).collect::<Vec<_>>()
     });
     stored.chain(known).max().unwrap_or(0) + 1
-}
-
-/// Ghost: a SET raised a sum above the cap in force.
-fn grew_beyond_cap(before: &Store, after: &Store, op: &Op, reply: &Reply) -> bool {
-    let (Op::Set(_), Reply::Held { .. }, Some(after)) = (op, reply, after.domain()) else {
-        return false;
-    };
-    let old = |id| before.domain().map_or(0, |d| d.total(id));
-    after.scopes.iter().any(|s| s.cap != UNLIMITED && s.total > s.cap && s.total > old(s.id))
 }

@@ -1,6 +1,6 @@
 //! What must hold.
 
-use super::config::{Cfg, LEAVES};
+use super::config::Cfg;
 use super::state::{Agent, State};
 use crate::store::{Domain, Leaf, ScopeId, UNLIMITED};
 
@@ -60,7 +60,7 @@ impl Cfg {
                 l.used + l.covered + l.fresh == 0 && !self.must_set(agent, leaf)
             };
             let here = agent.joined() && agent.server == state.current;
-            !agent.paused && here && Some(agent.gen_) == gen_ && (0..LEAVES).all(idle)
+            !agent.paused && here && Some(agent.gen_) == gen_ && (0..self.leaves.len()).all(idle)
         };
         state.unhealed == 0 && state.agents.iter().all(|a| silent(a) && (!a.up || done(a)))
     }

@@ -112,7 +112,7 @@ impl Cfg {
             mail.fv = asked.map_or(agent.v, |v| v - 1);
             for (leaf, state) in agent.leaves.iter().enumerate() {
                 let unsure = state.asked > 0 || state.dirty;
-                let on = state.sure_v > 0 || (unsure && !self.replica.naive_beat_omits_unsure);
+                let on = state.sure_v > 0 || unsure;
                 let idle = if self.spare > 0 { state.sure_n.saturating_sub(state.used) } else { 0 };
                 if on {
                     mail.items[leaf] = Item { on, n: state.sure_n, more: idle, v: state.sure_v };

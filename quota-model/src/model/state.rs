@@ -8,7 +8,7 @@ use super::config::{Budget, LEAVES};
 use crate::store::{Class, Code, IncId, Store};
 
 /// What a message asks, or answered, for one leaf.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Item {
     /// Whether the leaf is mentioned.
     pub on: bool,
@@ -29,7 +29,7 @@ pub enum Kind {
 }
 
 /// A command in the network.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mail {
     pub kind: Kind,
     pub server: u8,
@@ -54,7 +54,7 @@ pub enum Status {
 }
 
 /// What came back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Answer {
     pub status: Status,
     pub gen_: u16,
@@ -96,7 +96,7 @@ impl Post {
 }
 
 /// A replica's view of one leaf.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LeafState {
     pub held: u8,
     pub used: u8,
@@ -208,8 +208,72 @@ pub struct State {
     pub bad_refusal: bool,
     /// Ghost: a grant went beyond the cap in force.
     pub bad_growth: bool,
+    /// Ghost: the newest revision a SET of this generation carried.
+    pub newest: u8,
     /// Ghost: agents (bits) that have not beaten or joined since a field was edited.
     pub unhealed: u8,
     /// Ghost: a field was edited so that caps could be exceeded.
     pub tainted: bool,
+}
+
+/// Hashing is what an exploration does most; small fields are hashed a word at a time.
+mod hash {
+    use super::{Answer, Item, LeafState, Mail};
+    use std::hash::{Hash, Hasher};
+
+    /// Eight bytes as a word.
+    fn word(bytes: [u8; 8]) -> u64 {
+        u64::from_le_bytes(bytes)
+    }
+
+    fn low(v: u16) -> u8 {
+        debug_assert!(v < 256, "versions are ranks");
+        v.to_le_bytes()[0]
+    }
+
+    impl Hash for Item {
+        fn hash<H: Hasher>(&self, to: &mut H) {
+            let Self { on, n, more, v } = *self;
+            to.write_u64(word([u8::from(on), n, more, low(v), 0, 0, 0, 0]));
+        }
+    }
+
+    impl Hash for Mail {
+        fn hash<H: Hasher>(&self, to: &mut H) {
+            let Self { kind, server, life, known, v, fv, age, revision, force, items } = *self;
+            let flags = (kind as u8) << 1 | u8::from(force);
+            to.write_u64(word([flags, server, life, low(known), low(v), low(fv), age, revision]));
+            items.hash(to);
+        }
+    }
+
+    impl Hash for Answer {
+        fn hash<H: Hasher>(&self, to: &mut H) {
+            let Self { status, gen_, n, code, pressed } = *self;
+            let codes = [code[0] as u8, code[1] as u8];
+            let pressed = u8::from(pressed[0]) << 1 | u8::from(pressed[1]);
+            let status = status as u8;
+            to.write_u64(word([status, low(gen_), n[0], n[1], codes[0], codes[1], pressed, 0]));
+        }
+    }
+
+    impl Hash for LeafState {
+        fn hash<H: Hasher>(&self, to: &mut H) {
+            let Self { held, used, covered, fresh, asked, sure_n, sure_v, .. } = *self;
+            let flags = u8::from(self.saw_covered)
+                | u8::from(self.saw_fresh) << 1
+                | u8::from(self.dirty) << 2
+                | u8::from(self.pressed) << 3;
+            to.write_u64(word([
+                held,
+                used,
+                covered,
+                fresh,
+                low(asked),
+                sure_n,
+                low(sure_v),
+                flags,
+            ]));
+        }
+    }
 }

@@ -24,10 +24,19 @@ struct Work {
     put: Vec<Entry>,
     gone: Vec<Leaf>,
     scopes: Vec<Scope>,
-    healed: u16,
-    /// (scope, n, idle) this incarnation holds, in order of first mention.
-    sums: Vec<(ScopeId, i32, i32)>,
+    sums: Vec<Sum>,
 }
+
+/// What this incarnation's entries below a scope add up to: as stored, and with the idle of the table.
+struct Sum {
+    scope: ScopeId,
+    n: i32,
+    idle: i32,
+    fresh: i32,
+}
+
+/// The field cannot have been written by a script.
+struct Damage;
 
 pub(super) fn exec(
     rules: &StoreRules,
@@ -37,103 +46,105 @@ pub(super) fn exec(
     beat: &Beat,
 ) -> Reply {
     let Store::Own(domain) = store else { return Reply::NewGen };
-    let inc = command.inc;
-    let Some(lease) = domain.lease(inc).copied() else { return Reply::NoLease };
-    let heal = lease.mv <= beat.bv || rules.naive_beat_heals_late;
-    let mut work = Work::default();
-    let table = beat.table.as_deref().unwrap_or_default();
-    let sound = entries(rules, domain, &lease, beat, table, heal, &mut work)
-        && rows(rules, domain, &lease, server, heal, &mut work);
-    if !sound {
-        return damaged(domain);
-    }
-    apply(rules, domain, server, beat, &lease, &mut work);
-    let mut pressed: Vec<ScopeId> = domain
-        .pressure
-        .iter()
-        .filter(|(_, until)| *until > server.now)
-        .map(|(scope, _)| *scope)
-        .collect();
-    pressed.sort_unstable();
+    let Some(lease) = domain.lease(command.inc).copied() else { return Reply::NoLease };
+    let check = Check { rules, domain, server, lease, complete: lease.mv <= beat.bv };
+    let Ok(work) = check.run(beat) else { return damaged(domain) };
+    apply(rules, domain, server, beat, &lease, work);
+    let live = |p: &&(ScopeId, Time)| p.1 > server.now && p.1 <= server.now + super::FAR;
+    let pressed = domain.pressure.iter().filter(live).map(|p| p.0).collect();
     Reply::Beaten {
         learning: (domain.learning - server.now).max(0),
         floor_learning: (domain.floor_learning - server.now).max(0),
-        healed: work.healed,
         pressed,
     }
 }
 
-/// The stored entry, or (0, 0, fv). `None`: damaged.
+/// The stored entry, or zeros. `None`: damaged.
 pub(super) fn entry_or_none(domain: &Domain, lease: &Lease, leaf: Leaf) -> Option<Entry> {
-    let none = Entry { inc: lease.inc, leaf, n: 0, idle: 0, v: lease.fv, damaged: false };
+    let none = Entry { inc: lease.inc, leaf, ..Entry::default() };
     let Some(entry) = domain.entry(lease.inc, leaf) else { return Some(none) };
-    if entry.damaged || entry.idle > entry.n || entry.v > lease.mv {
-        return None;
-    }
-    Some(Entry { v: entry.v.max(lease.fv), ..*entry })
+    if entry.damaged || entry.idle > entry.n || entry.v > lease.mv { None } else { Some(*entry) }
 }
 
-/// Compares the entries with the table. `false`: damaged.
-fn entries(
-    rules: &StoreRules,
-    domain: &Domain,
-    lease: &Lease,
-    beat: &Beat,
-    table: &[Tabled],
-    heal: bool,
-    work: &mut Work,
-) -> bool {
-    let fv = beat.fv.max(lease.fv);
-    for item in table {
-        let Some(mut entry) = entry_or_none(domain, lease, item.leaf) else { return false };
-        let differs = (entry.n, entry.idle) != (item.n, item.idle);
-        let older = entry.v < item.v || rules.naive_beat_ignores_version;
-        if heal && (older || (entry.v == item.v && differs)) {
-            work.healed += u16::from(entry.n != item.n);
+struct Check<'a> {
+    rules: &'a StoreRules,
+    domain: &'a Domain,
+    server: Server,
+    lease: Lease,
+    /// No command newer than this beat was executed.
+    complete: bool,
+}
+
+impl Check<'_> {
+    fn run(&self, beat: &Beat) -> Result<Work, Damage> {
+        let mut work = Work::default();
+        let fv = beat.fv.max(self.lease.fv);
+        for item in beat.table.as_deref().unwrap_or_default() {
+            self.entry(item, fv, &mut work)?;
+        }
+        self.rows(&mut work)?;
+        Ok(work)
+    }
+
+    /// Compares an entry with its line of the table.
+    fn entry(&self, item: &Tabled, fv: u16, work: &mut Work) -> Result<(), Damage> {
+        let stored = self.domain.entry(self.lease.inc, item.leaf).is_some();
+        let mut entry = entry_or_none(self.domain, &self.lease, item.leaf).ok_or(Damage)?;
+        let agrees = if stored {
+            entry.v > item.v || (entry.v == item.v && entry.n == item.n)
+        } else {
+            item.n == 0 && item.v <= self.lease.fv
+        };
+        if self.complete && !agrees && self.rules.naive_repair_in_place {
             entry = Entry { n: item.n, idle: item.idle, v: item.v, ..entry };
             work.put.push(entry);
+        } else if self.complete && !agrees {
+            return Err(Damage);
         }
-        let settled = entry.v <= fv || rules.naive_forget_unsettled;
-        if heal && entry.n == 0 && settled {
+        let old_idle = entry.idle;
+        if self.complete && entry.v == item.v {
+            entry.idle = item.idle.min(entry.n);
+        }
+        if entry.idle != old_idle {
+            work.put.push(entry);
+        }
+        let settled = entry.v <= fv || self.rules.naive_forget_unsettled;
+        if self.complete && stored && entry.n == 0 && settled {
             work.gone.push(item.leaf);
         }
         for scope in item.leaf.path() {
-            let (n, idle) = (i32::from(entry.n), i32::from(entry.idle));
-            match work.sums.iter_mut().find(|sum| sum.0 == scope) {
-                Some(sum) => {
-                    sum.1 += n;
-                    sum.2 += idle;
-                }
-                None => work.sums.push((scope, n, idle)),
+            let at = work.sums.iter().position(|sum| sum.scope == scope).unwrap_or_else(|| {
+                work.sums.push(Sum { scope, n: 0, idle: 0, fresh: 0 });
+                work.sums.len() - 1
+            });
+            work.sums[at].n += i32::from(entry.n);
+            work.sums[at].idle += i32::from(old_idle);
+            work.sums[at].fresh += i32::from(entry.idle);
+        }
+        Ok(())
+    }
+
+    /// Compares this incarnation's row of every scope with its entries, and the rows with the sums.
+    fn rows(&self, work: &mut Work) -> Result<(), Damage> {
+        for sum in &work.sums {
+            let stored = self.domain.scope(sum.scope).cloned();
+            let mut scope = stored.unwrap_or_else(|| Scope::new(sum.scope, self.server.now));
+            let row = scope.row(self.lease.inc);
+            let wrong = scope.head_damaged(self.lease.inc, self.server.now) || scope.rows_wrong();
+            let differs = self.complete && (row.n, row.idle) != (sum.n, sum.idle);
+            let (dn, didle) = if self.rules.naive_repair_in_place {
+                (sum.n - row.n, sum.fresh - row.idle)
+            } else if (wrong || differs) && !self.rules.lossy_sums() {
+                return Err(Damage);
+            } else {
+                (0, sum.fresh - sum.idle)
+            };
+            if self.complete && scope.charge(self.lease.inc, dn, didle, self.lease.end) {
+                work.scopes.push(scope);
             }
         }
+        Ok(())
     }
-    true
-}
-
-/// Compares this incarnation's row of every scope with the sum of its entries. `false`: damaged.
-fn rows(
-    rules: &StoreRules,
-    domain: &Domain,
-    lease: &Lease,
-    server: Server,
-    heal: bool,
-    work: &mut Work,
-) -> bool {
-    for &(id, n, idle) in &work.sums {
-        let mut scope = domain.scope(id).cloned().unwrap_or_else(|| Scope::new(id, server.now));
-        let wrong = scope.head_damaged(lease.inc, server.now) || scope.rows_wrong();
-        if wrong && !rules.lossy_sums() {
-            return false;
-        }
-        let row = scope.row(lease.inc);
-        if heal && (row.n, row.idle) != (n, idle) {
-            work.healed += u16::from(row.n != n);
-            scope.charge(lease.inc, n - row.n, idle - row.idle, lease.end);
-            work.scopes.push(scope);
-        }
-    }
-    true
 }
 
 fn apply(
@@ -142,14 +153,14 @@ fn apply(
     server: Server,
     beat: &Beat,
     lease: &Lease,
-    work: &mut Work,
+    work: Work,
 ) {
     let inc: IncId = lease.inc;
-    for entry in work.put.drain(..) {
+    for entry in work.put {
         domain.put_entry(entry);
     }
     domain.entries.retain(|entry| entry.inc != inc || !work.gone.contains(&entry.leaf));
-    for scope in work.scopes.drain(..) {
+    for scope in work.scopes {
         domain.put_scope(scope);
     }
     let length = match inc.class {

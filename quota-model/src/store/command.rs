@@ -91,7 +91,6 @@ pub enum Reply {
     Beaten {
         learning: Time,
         floor_learning: Time,
-        healed: u16,
         pressed: Vec<ScopeId>,
     },
     Held {

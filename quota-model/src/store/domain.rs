@@ -33,7 +33,7 @@ pub enum Class {
 }
 
 /// One life of one holder.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct IncId {
     pub owner: u8,
     pub life: u8,
@@ -41,7 +41,7 @@ pub struct IncId {
 }
 
 /// `L|<inc>`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lease {
     pub inc: IncId,
     pub end: Time,
@@ -54,7 +54,7 @@ pub struct Lease {
 }
 
 /// `E|<inc>|<leaf>`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
     pub inc: IncId,
     pub leaf: Leaf,
@@ -156,5 +156,36 @@ impl Domain {
     /// Slots granted in `scope`, all holders, live or not.
     pub fn total(&self, scope: ScopeId) -> i32 {
         self.scope(scope).map_or(0, |s| s.total)
+    }
+}
+
+/// Hashing is what an exploration does most; small fields are hashed a word at a time.
+mod hash {
+    use super::{Entry, IncId, Lease};
+    use std::hash::{Hash, Hasher};
+
+    fn inc(inc: IncId) -> u64 {
+        u64::from(inc.owner) | u64::from(inc.life) << 8 | (inc.class as u64) << 16
+    }
+
+    impl Hash for IncId {
+        fn hash<H: Hasher>(&self, to: &mut H) {
+            to.write_u64(inc(*self));
+        }
+    }
+
+    impl Hash for Lease {
+        fn hash<H: Hasher>(&self, to: &mut H) {
+            to.write_u64(inc(self.inc) | u64::from(self.damaged) << 24 | u64::from(self.fv) << 32);
+            to.write_u64(u64::from(self.end.cast_unsigned()) | u64::from(self.mv) << 32);
+        }
+    }
+
+    impl Hash for Entry {
+        fn hash<H: Hasher>(&self, to: &mut H) {
+            let Self { n, idle, v, leaf, damaged, .. } = *self;
+            to.write_u64(inc(self.inc) | u64::from(leaf.0) << 24 | u64::from(v) << 32);
+            to.write_u64(u64::from(n) | u64::from(idle) << 16 | u64::from(damaged) << 32);
+        }
     }
 }

@@ -29,10 +29,8 @@ pub struct StoreRules {
     pub naive_charge_first_only: bool,
     /// A path is charged with the whole number instead of the difference to what the leaf held.
     pub naive_charge_absolute: bool,
-    /// BEAT recomputes the sums although a newer command was executed.
-    pub naive_beat_heals_late: bool,
-    /// BEAT writes an entry back whatever its version.
-    pub naive_beat_ignores_version: bool,
+    /// A BEAT that finds books that do not agree writes them anew from its table.
+    pub naive_repair_in_place: bool,
     /// An empty entry is forgotten although its version is not settled.
     pub naive_forget_unsettled: bool,
     /// JOIN leaves `fv` alone: older commands still count.
@@ -64,8 +62,6 @@ impl StoreRules {
         self.naive_first_scope_only
             || self.naive_charge_first_only
             || self.naive_charge_absolute
-            || self.naive_beat_heals_late
-            || self.naive_beat_ignores_version
             || self.naive_damage_is_absent
     }
 }

@@ -95,7 +95,7 @@ impl Call<'_> {
     fn load(&mut self, set: &Set) -> Result<bool, Damage> {
         for ask in &set.entries {
             let entry = entry_or_none(self.domain, &self.lease, ask.leaf).ok_or(Damage)?;
-            if set.v <= entry.v && !self.rules.naive_no_version {
+            if set.v <= entry.v.max(self.lease.fv) && !self.rules.naive_no_version {
                 return Ok(true);
             }
             let path = ask.leaf.path();
@@ -187,7 +187,8 @@ impl Call<'_> {
             return Ok(());
         }
         let base = n + lack;
-        let mut spare = (i32::from(ask.want) - base).min((most - lack) / 2);
+        let share = if self.lease.inc.class == Class::Floor { 1 } else { 2 };
+        let mut spare = (i32::from(ask.want) - base).min((most - lack) / share);
         if self.lines[line].path.iter().any(|&k| self.scopes[k].pressed) {
             spare = 0;
         }

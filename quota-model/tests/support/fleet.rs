@@ -139,7 +139,7 @@ impl Fleet {
             .map(|(leaf, &(n, idle, v))| Tabled { leaf: *leaf, n, idle, v })
             .collect();
         for item in &mut table {
-            if self.rng.random_bool(0.05) {
+            if self.rng.random_bool(0.01) {
                 item.n += 1;
             }
             if self.rng.random_bool(0.2) {

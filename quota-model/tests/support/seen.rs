@@ -8,14 +8,13 @@ use streamgate_quota_model::store::{Class, Code, Command, Hint, Op, Outcome, Rep
 pub struct Seen(BTreeMap<&'static str, usize>);
 
 /// Every situation a run must meet, and how often at least.
-const WANTED: [(&str, usize); 23] = [
+const WANTED: [(&str, usize); 22] = [
     ("join", 500),
     ("join with claims", 50),
     ("join forced", 20),
     ("join stale", 20),
     ("join refused", 5),
     ("beat", 500),
-    ("beat that healed", 20),
     ("beat under pressure", 50),
     ("set", 1000),
     ("set stale", 20),
@@ -48,11 +47,8 @@ impl Seen {
                     add("join forced");
                 }
             }
-            (Reply::Beaten { healed, pressed, .. }, _) => {
+            (Reply::Beaten { pressed, .. }, _) => {
                 add("beat");
-                if *healed > 0 {
-                    add("beat that healed");
-                }
                 if !pressed.is_empty() {
                     add("beat under pressure");
                 }

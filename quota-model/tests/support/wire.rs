@@ -137,16 +137,11 @@ pub fn reply(command: &Command, answer: Result<Value, redis::RedisError>) -> Rep
             }
         }
         Op::Beat(_) => {
-            assert_eq!(list.len(), 5, "{value:?}");
+            assert_eq!(list.len(), 4, "{value:?}");
             let mut pressed: Vec<u8> =
-                array(&list[4]).iter().map(|v| names::scope_id(&text(v))).collect();
+                array(&list[3]).iter().map(|v| names::scope_id(&text(v))).collect();
             pressed.sort_unstable();
-            Reply::Beaten {
-                learning: int(&list[1]),
-                floor_learning: int(&list[2]),
-                healed: u16::try_from(int(&list[3])).expect("few"),
-                pressed,
-            }
+            Reply::Beaten { learning: int(&list[1]), floor_learning: int(&list[2]), pressed }
         }
         Op::Set(_) => {
             assert_eq!(list.len(), 4, "{value:?}");

@@ -1,13 +1,17 @@
--- BEAT: renews the lease of an incarnation, heals what was edited by hand, tells who waits.
+-- BEAT: renews the lease of an incarnation, checks the books, tells who waits.
 --
 -- ARGV  1 "1"   2 inc   3 known generation   4 stall ms   5 lease ms   6 floor lease ms
 --       7 fv: versions up to it are settled    8 bv: the highest version sent when this was built
 --       9 count, then count x (leaf, n, idle, v): EVERY leaf the store may hold something of for this
 --         incarnation, as last confirmed (n and v of the last counted reply; 0 0 0 if none yet; idle
 --         as it is now); or "-1" and nothing more: renew only
--- Reply {"OK", learning ms left, floor learning ms left, numbers healed, {scope under pressure, …}}
---       {"NEWGEN"}   memory lost, or another generation: JOIN. The lease was NOT renewed
+-- Reply {"OK", learning ms left, floor learning ms left, {scope under pressure, …}}
+--       {"NEWGEN"}   memory lost or found damaged, or another generation: JOIN. NOT renewed
 --       {"NOLEASE"}  the lease lapsed: fence
+--
+-- Whatever does not agree (table with entries, entries with rows, rows with sums) was not written by
+-- us. It is not repaired in place: while an answer is under way this incarnation does not know its own
+-- true number, and a repair could lower it. It is a loss, and everybody asserts again.
 --
 -- Cost: O(leaves sent + rows of their scopes), independent of slots held. Writes what differs.
 
@@ -32,7 +36,7 @@ for i = 1, count do
   fields[4 + i] = 'E|' .. inc .. '|' .. leaf
   for _, scope in ipairs(path) do
     if not sums[scope] then
-      scopes[#scopes + 1], sums[scope] = scope, { n = 0, idle = 0 }
+      scopes[#scopes + 1], sums[scope] = scope, { n = 0, idle = 0, fresh = 0 }
     end
   end
 end
@@ -48,47 +52,50 @@ if not c then
   return reply
 end
 
--- A delayed beat does not know the leaves touched by newer commands and would erase them from the
--- sums: it renews, and heals nothing.
-local out, gone, healed = {}, {}, 0
-local heal = c.lease.mv <= bv
+-- A delayed beat does not know the leaves touched by newer commands: it renews and checks nothing.
+local out, gone = {}, {}
+local complete = c.lease.mv <= bv
 fv = math.max(fv, c.lease.fv)
 
--- Entries first. Equal versions mean the same executed command, so another number under the same
--- version was not written by us; a higher stored version is a command whose answer is under way.
+-- An entry against its line of the table. Equal versions mean the same executed command, so the same
+-- number; a higher stored version is a command whose answer is under way; a lower one cannot be. Only
+-- an empty and settled entry can be absent.
+local function agrees(item, stored, n, v)
+  if not stored then
+    return item.n == 0 and item.v <= c.lease.fv
+  end
+  return v > item.v or (v == item.v and n == item.n)
+end
+
 for i = 1, count do
   local item = items[i]
   local n, idle, v = parse_entry(c.got[4 + i], c.lease)
-  if not n then
+  if not n or (complete and not agrees(item, c.got[4 + i], n, v)) then
     return damaged(fields[4 + i])
   end
-  if heal and (v < item.v or (v == item.v and (n ~= item.n or idle ~= item.idle))) then
-    healed = healed + (n ~= item.n and 1 or 0)
-    n, idle, v = item.n, item.idle, item.v
-    out[#out + 1] = fields[4 + i]
-    out[#out + 1] = n .. ' ' .. idle .. ' ' .. v
+  local fresh = complete and v == item.v and math.min(item.idle, n) or idle
+  if fresh ~= idle then
+    out[#out + 1], out[#out + 2] = fields[4 + i], n .. ' ' .. fresh .. ' ' .. v
   end
   -- An empty entry only keeps its version; fv says that no older command may still count.
-  if heal and n == 0 and v <= fv then
+  if complete and c.got[4 + i] and n == 0 and v <= fv then
     gone[#gone + 1] = fields[4 + i]
   end
   for _, scope in ipairs(item.path) do
     local sum = sums[scope]
-    sum.n, sum.idle = sum.n + n, sum.idle + idle
+    sum.n, sum.idle, sum.fresh = sum.n + n, sum.idle + idle, sum.fresh + fresh
   end
 end
 
--- Then this incarnation's row of every scope: the sum of its entries below it.
+-- This incarnation's row of every scope against its entries, and the rows against the sums.
 for k, scope in ipairs(scopes) do
   local s, sum = parse_scope(c.got[4 + count + k]), sums[scope]
-  if not s or not all_rows(s) then
+  if not s or not all_rows(s) or (complete and (s.n ~= sum.n or s.i ~= sum.idle)) then
     return damaged('S|' .. scope)
   end
-  if heal and (s.n ~= sum.n or s.i ~= sum.idle) then
-    healed = healed + (s.n ~= sum.n and 1 or 0)
-    charge(s, sum.n - s.n, sum.idle - s.i, c.lease.e)
-    out[#out + 1] = 'S|' .. scope
-    out[#out + 1] = show_scope(s)
+  if sum.fresh ~= sum.idle then
+    charge(s, 0, sum.fresh - sum.idle, c.lease.e)
+    out[#out + 1], out[#out + 2] = 'S|' .. scope, show_scope(s)
   end
 end
 
@@ -103,4 +110,4 @@ local waiting = {}
 for scope in pairs(c.pressure) do
   waiting[#waiting + 1] = scope
 end
-return { 'OK', math.max(0, h.lu - now), math.max(0, h.fu - now), healed, waiting }
+return { 'OK', math.max(0, h.lu - now), math.max(0, h.fu - now), waiting }

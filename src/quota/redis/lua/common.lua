@@ -148,17 +148,17 @@ local function live(lease)
   return lease and lease.e > now
 end
 
--- E|<inc>|<leaf>: n, idle, v; an absent entry is (0, 0, fv). nil if damaged; none is newer than mv.
+-- E|<inc>|<leaf>: n, idle, v; (0, 0, 0) if absent. nil if damaged; none is newer than mv.
 local function parse_entry(raw, lease)
   if not raw then
-    return 0, 0, lease.fv
+    return 0, 0, 0
   end
   local n, idle, v = string.match(raw, '^(%d+) (%d+) (%d+)$')
   n, idle, v = slots(n), slots(idle), int(v)
   if not (n and idle and v) or idle > n or v > lease.mv then
     return nil
   end
-  return n, idle, math.max(v, lease.fv)
+  return n, idle, v
 end
 
 -- S|<scope>: an absent scope is new. nil if damaged. Finds this incarnation's row without reading

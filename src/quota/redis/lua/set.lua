@@ -72,7 +72,7 @@ for i, e in ipairs(entries) do
   if not n then
     return damaged(fields[4 + count + i])
   end
-  if v <= version then
+  if v <= version or v <= c.lease.fv then
     return { 'STALE' }
   end
   e.n, e.idle, e.old = n, idle, n
@@ -210,9 +210,10 @@ local function grow(e)
     end
     return true
   end
-  -- Spare beyond the need: half of what is left, so that no owner takes all; none while others wait.
+  -- Spare beyond the need: half of what is left, so that no owner takes all (floors are shared out by
+  -- configuration, so they take all they may); none while others wait.
   local base = e.n + lack
-  local spare = math.min(e.want - base, math.floor((most - lack) / 2))
+  local spare = math.min(e.want - base, floor_class and most - lack or math.floor((most - lack) / 2))
   for _, k in ipairs(e.path) do
     if scopes[k].pressed then
       spare = 0
