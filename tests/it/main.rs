@@ -10,4 +10,5 @@
 
 mod drain;
 mod slots;
+mod startup;
 mod support;
