@@ -61,7 +61,7 @@ async fn run(process: Process) -> Result<u8, Failure> {
         Some(files) => Some(Arc::new(TlsAcceptor::load(&files.cert, &files.key)?)),
         None => None,
     };
-    let lifecycle = Lifecycle::start(&config.drain, &process.holders, &process.admission);
+    let lifecycle = Lifecycle::start(&config.drain, process.admission.clone());
     let observer = Arc::new(process.observer(lifecycle.clone()));
     process.pools.keep();
     tracing::info!(

@@ -8,5 +8,6 @@
     reason = "a failed assumption fails the test"
 )]
 
+mod drain;
 mod slots;
 mod support;

@@ -12,7 +12,7 @@ use crate::core::cause::Selection;
 use crate::core::outcome::Outcome;
 use crate::core::reason::Reason;
 use crate::core::rejection::Rejection;
-use crate::core::retry::End;
+use crate::core::retry::{End, Kind};
 use crate::core::stream::TrackerOptions;
 use crate::proxy::client::Client;
 use crate::proxy::heads::{Towards, engine_head};
@@ -83,7 +83,7 @@ struct Search<'a> {
 
 impl Search<'_> {
     async fn run(mut self, slot: &mut Option<Attempt>) -> Result<Found, Stop> {
-        let mut attempts = self.context.pool.attempts(self.request.facts.stream);
+        let mut attempts = self.context.pool.attempts(self.kind());
         let mut last = None;
         loop {
             let lease = match attempts.pick() {
@@ -109,6 +109,14 @@ impl Search<'_> {
                 Next::Retry { pause } => sleep(pause).await,
             }
             last = Some(lost);
+        }
+    }
+
+    fn kind(&self) -> Kind {
+        match self.request.facts.stream {
+            true => Kind::Stream,
+            false if self.head.method.is_safe() => Kind::Read,
+            false => Kind::Answer,
         }
     }
 

@@ -61,7 +61,8 @@ impl Setup {
 
     /// The configuration file.
     pub fn yaml(&self) -> String {
-        let mut yaml = String::from("listen:\n  proxy: \"127.0.0.1:0\"\n  admin: \"127.0.0.1:0\"\n");
+        let mut yaml =
+            String::from("listen:\n  proxy: \"127.0.0.1:0\"\n  admin: \"127.0.0.1:0\"\n");
         indented(&mut yaml, &self.listen, 2);
         let endpoints: Vec<_> = self.endpoints.iter().map(|e| format!("\"{e}\"")).collect();
         let _ = write!(

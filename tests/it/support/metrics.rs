@@ -25,7 +25,8 @@ impl Metrics {
 
     /// Sum over the series of `name` that carry all these labels.
     pub fn sum_where(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
-        let wanted: Vec<_> = labels.iter().map(|(key, value)| format!("{key}=\"{value}\"")).collect();
+        let wanted: Vec<_> =
+            labels.iter().map(|(key, value)| format!("{key}=\"{value}\"")).collect();
         self.0
             .iter()
             .filter(|sample| sample.name == name)
