@@ -1,7 +1,17 @@
-//! `streamgate-loadtests`: see [`streamgate_loadtests::cli`].
+//! `streamgate-loadtests`: one file a subcommand under `cli`.
+
+mod cli;
 
 use std::process::ExitCode;
 
+use clap::Parser;
+
 fn main() -> ExitCode {
-    streamgate_loadtests::cli::main()
+    match cli::Cli::parse().run() {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("streamgate-loadtests: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
 }

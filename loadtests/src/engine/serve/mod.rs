@@ -1,0 +1,13 @@
+//! What happens on a connection.
+
+mod connection;
+mod control;
+mod generation;
+mod listener;
+mod plain;
+mod reply;
+mod routes;
+mod stream;
+mod writer;
+
+pub(crate) use listener::listen;
