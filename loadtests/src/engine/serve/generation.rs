@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
+use serde_json::Value;
 
 use super::connection::After;
 use super::{plain, reply, stream};
@@ -17,7 +18,7 @@ use crate::engine::stats::{InFlight, KEPT_BODY, RequestId};
 use crate::engine::tokens::body_hash;
 use crate::engine::wire::errors::{self, ApiError};
 use crate::engine::wire::{
-    Api, Finish, Generation, Identity, ParseContext, Wire, embeddings, parse, tenant_of_body, wire,
+    Api, Finish, Generation, Identity, ParseContext, Wire, embeddings, parse, read, tenant_of, wire,
 };
 use crate::http1::{Answer, BodyError, CloseBy, Head, Io, PeerGone, read_body};
 
@@ -96,6 +97,11 @@ impl Exchange<'_> {
             }
         };
         self.note_body(&body);
+        let body = read(&body);
+        if self.head.header(TENANT_HEADER).is_none() {
+            let tenant = body.as_ref().ok().and_then(tenant_of).unwrap_or_default();
+            self.assign(tenant.to_owned());
+        }
         if let Some(answer) = self.fault_answer() {
             return self.finish(answer).await;
         }
@@ -103,7 +109,7 @@ impl Exchange<'_> {
             self.in_flight = None;
             return Ok(After::Close(self.faults.cut_by));
         }
-        match self.accept(&body) {
+        match self.accept(body) {
             Err(answer) => self.finish(answer).await,
             Ok(running) if running.request.stream => stream::answer(self, running).await,
             Ok(running) => plain::answer(self, running).await,
@@ -126,9 +132,6 @@ impl Exchange<'_> {
             r.body_hash = Some(hash);
             r.body = kept;
         });
-        if self.head.header(TENANT_HEADER).is_none() {
-            self.assign(tenant_of_body(body).unwrap_or_default());
-        }
     }
 
     fn fault_answer(&self) -> Option<Answer> {
@@ -150,7 +153,7 @@ impl Exchange<'_> {
     }
 
     /// Hands the request to the backend, or says why not.
-    fn accept(&self, body: &[u8]) -> Result<Running, Answer> {
+    fn accept(&self, body: Result<Value, ApiError>) -> Result<Running, Answer> {
         let shared = self.shared;
         let config = &shared.config;
         let error = |e: ApiError| e.answer(Some(self.api));
@@ -160,7 +163,7 @@ impl Exchange<'_> {
             default_max_tokens: config.default_max_tokens,
             block: shared.backend.block(),
         };
-        let request = parse(self.api, body, context).map_err(error)?;
+        let request = body.and_then(|body| parse(self.api, body, context)).map_err(error)?;
         // Counted before the phase is read: a drain that misses this request in its count has
         // not begun when the phase is read.
         let active = shared.active.up();

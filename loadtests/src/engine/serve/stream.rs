@@ -262,6 +262,8 @@ impl Stream<'_, '_> {
         self.writer.event(event)?;
         if !self.exchange.shared.config.merge_writes {
             self.flush().await?;
+            // Lets the reader run, so that it sees the writes apart.
+            tokio::task::yield_now().await;
         }
         self.check()
     }

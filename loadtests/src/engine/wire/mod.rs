@@ -12,7 +12,7 @@ pub(crate) mod text;
 
 pub(crate) use embeddings::embeddings;
 pub(crate) use ids::{Identity, hex_id};
-pub(crate) use request::{Generation, ParseContext, parse, tenant_of_body};
+pub(crate) use request::{Generation, ParseContext, parse, read, tenant_of};
 
 use super::faults::Faults;
 

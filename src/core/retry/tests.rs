@@ -1,0 +1,160 @@
+use super::Failure::{EarlyError, LostEarly, NotConnected, Status, TimedOut, Unanswered};
+use super::*;
+use proptest::prelude::*;
+
+const UNREACHABLE: End = End::Refuse(Reason::UpstreamUnreachable);
+
+const DRAINING: &[u8] = br#"{"error":{"message":"cannot schedule new futures after shutdown","type":"InternalServerError","param":null,"code":500}}"#;
+const BUSY: &[u8] = br#"{"error":{"message":"The engine is currently busy and cannot accept new requests. Please try again later or on a different instance.","type":"Service Unavailable","param":null,"code":503}}"#;
+const DEAD: &[u8] = br#"{"error":{"message":"EngineCore encountered an issue. See stack trace (above) for the root cause.","type":"InternalServerError","param":null,"code":500}}"#;
+
+/// The judgement of a first failure of a stream that may have three attempts.
+fn first(failure: Failure<'_>) -> Judgement {
+    Attempts::new(3, true).fail(failure, false)
+}
+
+fn judged(mark: Option<Mark>, again: bool, end: End) -> Judgement {
+    Judgement { mark, again, avoid: true, end }
+}
+
+fn unanswered(reused: bool, millis: u64) -> Failure<'static> {
+    Unanswered { reused, after: Duration::from_millis(millis) }
+}
+
+#[test]
+fn what_was_never_sent_is_sent_elsewhere() {
+    assert_eq!(first(NotConnected), judged(Some(Mark::Unreachable), true, UNREACHABLE));
+}
+
+#[test]
+fn a_stale_pooled_connection_says_nothing_about_its_endpoint() {
+    let stale = first(unanswered(true, 3));
+    assert_eq!(stale, Judgement { mark: None, again: true, avoid: false, end: UNREACHABLE });
+    // An engine that kept the request for a while may have begun it.
+    assert_eq!(first(unanswered(true, 501)), first(unanswered(false, 3)));
+}
+
+#[test]
+fn an_unanswered_stream_is_repeated_once_and_a_plain_request_is_not() {
+    let lost = Some(Mark::Lost);
+    assert_eq!(first(unanswered(false, 0)), judged(lost, true, UNREACHABLE));
+    let plain = Attempts::new(3, false).fail(unanswered(false, 0), false);
+    assert_eq!(plain, judged(lost, false, UNREACHABLE));
+    assert!(Attempts::new(3, false).fail(unanswered(true, 0), false).again);
+}
+
+#[test]
+fn drain_answers_move_on_and_mark_the_endpoint() {
+    let moved = judged(Some(Mark::DrainAnswer), true, End::Refuse(Reason::NoEndpoint));
+    for status in [500, 503] {
+        assert_eq!(first(Status { status, body: DRAINING }), moved);
+    }
+    let anthropic = br#"{"type":"error","error":{"type":"api_error","message":"cannot schedule new futures after shutdown"}}"#;
+    assert_eq!(first(Status { status: 500, body: anthropic }), moved);
+    // Plain requests too: the engine began nothing.
+    let plain = Attempts::new(3, false).fail(Status { status: 500, body: DRAINING }, false);
+    assert_eq!(plain, moved);
+}
+
+#[test]
+fn a_full_engine_queue_moves_on_without_a_mark() {
+    let saturated = judged(None, true, End::Refuse(Reason::PoolSaturated));
+    assert_eq!(first(Status { status: 503, body: BUSY }), saturated);
+}
+
+#[test]
+fn other_answers_are_the_clients() {
+    let passed_on = judged(None, false, End::PassOn);
+    for (status, body) in [
+        (500, &b"Internal Server Error"[..]),
+        (503, b"upstream connect error or disconnect/reset before headers"),
+        (429, br#"{"error":{"message":"slow down"}}"#),
+        // A message that quotes what a client wrote must not take the endpoint out of service.
+        (500, br#"{"error":{"message":"bad prompt: cannot schedule new futures after shutdown"}}"#),
+        (400, DRAINING),
+        (500, BUSY),
+        (500, b""),
+    ] {
+        assert_eq!(first(Status { status, body }), passed_on, "{status}");
+    }
+    assert_eq!(
+        first(Status { status: 500, body: DEAD }),
+        judged(Some(Mark::Lost), false, End::PassOn)
+    );
+}
+
+#[test]
+fn a_stream_lost_before_its_first_token_is_repeated_once_whatever_is_allowed() {
+    let mut attempts = Attempts::new(9, true);
+    assert_eq!(attempts.fail(LostEarly, false), judged(Some(Mark::Lost), true, UNREACHABLE));
+    assert!(attempts.fail(NotConnected, false).again);
+    assert!(!attempts.fail(LostEarly, false).again, "a request that kills engines is stopped");
+    assert!(!Attempts::new(9, false).fail(LostEarly, false).again);
+}
+
+#[test]
+fn an_early_error_event_is_judged_by_whose_fault_it_is() {
+    let early = |status, message| first(EarlyError { status, message });
+    assert_eq!(early(Some(400), Some("too long")), judged(None, false, End::PassOn));
+    let dead = Some("EngineCore encountered an issue. See stack trace");
+    assert_eq!(early(Some(500), dead), judged(Some(Mark::Lost), true, End::PassOn));
+    assert_eq!(early(None, None), judged(Some(Mark::Lost), true, End::PassOn));
+    let drain = Some(SHUTTING_DOWN);
+    assert_eq!(early(Some(500), drain), judged(Some(Mark::DrainAnswer), true, End::PassOn));
+    let full = Some("The engine is currently busy and cannot accept new requests.");
+    assert_eq!(early(Some(503), full), judged(None, true, End::PassOn));
+}
+
+#[test]
+fn a_timeout_is_not_repeated() {
+    assert_eq!(first(TimedOut), judged(None, false, End::Refuse(Reason::UpstreamTimeout)));
+}
+
+#[test]
+fn nothing_is_repeated_once_the_client_has_bytes() {
+    for failure in [NotConnected, LostEarly, TimedOut, Status { status: 500, body: DRAINING }] {
+        let judgement = Attempts::new(3, true).fail(failure, true);
+        assert!(!judgement.again);
+        assert_eq!(judgement.end, End::Broken);
+    }
+}
+
+#[test]
+fn the_number_of_attempts_is_bounded() {
+    let mut attempts = Attempts::new(3, true);
+    let again: Vec<_> = (0..4).map(|_| attempts.fail(NotConnected, false).again).collect();
+    assert_eq!(again, [true, true, false, false]);
+    assert!(!Attempts::new(1, true).fail(NotConnected, false).again);
+}
+
+#[test]
+fn the_first_retry_elsewhere_is_at_once_and_later_ones_wait_longer() {
+    let longest = |attempt, elsewhere| pause(attempt, elsewhere, 1.0).as_millis();
+    assert_eq!([1, 2, 3, 4, 9].map(|n| longest(n, true)), [0, 0, 25, 50, 250]);
+    assert_eq!([1, 2, 3, 4, 9].map(|n| longest(n, false)), [0, 25, 50, 100, 250]);
+    assert_eq!(pause(9, false, 0.0), Duration::ZERO);
+}
+
+proptest! {
+    #[test]
+    fn work_that_may_have_begun_is_repeated_at_most_once(
+        kinds in prop::collection::vec(0..4_u8, 1..12),
+        max in 1..12_u32,
+        streamed: bool,
+    ) {
+        let mut attempts = Attempts::new(max, streamed);
+        let (mut begun, mut made) = (0, 0);
+        for kind in kinds {
+            let failure = [NotConnected, unanswered(true, 0), LostEarly, unanswered(false, 0)]
+                [usize::from(kind)];
+            made += 1;
+            begun += u32::from(kind >= 2);
+            if !attempts.fail(failure, false).again {
+                break;
+            }
+            prop_assert!(begun <= u32::from(streamed));
+        }
+        prop_assert!(made <= max);
+        prop_assert_eq!(attempts.failed(), made);
+    }
+}

@@ -1,0 +1,178 @@
+//! The client's side of one request: every write has a deadline, leaving is noticed while we
+//! wait, and a broken answer is ended so that the client can tell.
+
+use bytes::{Bytes, BytesMut};
+use http::Version;
+use pingora_core::protocols::http::ServerSession;
+use pingora_core::{ErrorType, Result};
+use pingora_http::{RequestHeader, ResponseHeader};
+use std::net::IpAddr;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+/// Pieces of an answer are joined into one write up to this size; a larger piece goes alone.
+const JOIN_BYTES: usize = 16 * 1024;
+
+/// Why nothing more reaches the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lost {
+    /// It closed or reset the connection or the stream.
+    Gone,
+    /// It did not read for `timeouts.write_stall`.
+    Stalled,
+}
+
+/// A client's session with the state the loop needs beside it.
+pub struct Client {
+    session: ServerSession,
+    address: IpAddr,
+    leaving: watch::Receiver<bool>,
+    write_stall: Option<Duration>,
+}
+
+impl Client {
+    /// Wrap a session whose request head has been read.
+    pub fn new(session: ServerSession, address: IpAddr, leaving: watch::Receiver<bool>) -> Self {
+        Self { session, address, leaving, write_stall: None }
+    }
+
+    /// The session back, for the next request of the connection.
+    pub fn into_session(self) -> ServerSession {
+        self.session
+    }
+
+    /// The request head as it came.
+    pub fn head(&self) -> &RequestHeader {
+        self.session.req_header()
+    }
+
+    pub fn address(&self) -> IpAddr {
+        self.address
+    }
+
+    pub fn is_http2(&self) -> bool {
+        self.session.is_http2()
+    }
+
+    /// The head of an HTTP/1 request as it came over the wire, in bytes.
+    pub fn head_bytes(&self) -> usize {
+        self.session.as_http1().map_or(0, |session| session.get_headers_raw_bytes().len())
+    }
+
+    /// Bounds every write from now on.
+    pub fn set_write_stall(&mut self, limit: Duration) {
+        self.write_stall = Some(limit);
+        self.session.set_write_timeout(Some(limit));
+    }
+
+    /// The next piece of the request body; `None` at its end.
+    pub async fn read_body(&mut self) -> Result<Option<Bytes>> {
+        self.session.read_request_body().await
+    }
+
+    pub fn body_is_done(&mut self) -> bool {
+        self.session.is_body_done()
+    }
+
+    /// Tell a client that waits with `Expect: 100-continue` to send its body.
+    pub async fn send_continue(&mut self) -> Result<()> {
+        // Writing any head before the body is read makes pingora close the connection after the
+        // final answer; the keep-alive decision is put back.
+        let keepalive = self.session.get_keepalive();
+        self.session.write_continue_response().await?;
+        self.session.set_keepalive(keepalive);
+        Ok(())
+    }
+
+    /// Resolves when the client has left. Cancel-safe: it consumes nothing but bytes of a next
+    /// request, which are kept.
+    pub async fn gone(&mut self) {
+        while self.session.read_body_or_idle(true).await.is_ok() {}
+    }
+
+    /// Read and drop what is left of the request body, so that an early answer is not lost to
+    /// the reset that closing with unread bytes would cause.
+    pub async fn drain_body(&mut self, within: Duration) -> bool {
+        matches!(timeout(within, self.session.drain_request_body()).await, Ok(Ok(())))
+    }
+
+    /// The connection will not be used for another request.
+    pub fn close_after(&mut self) {
+        self.session.set_keepalive(None);
+    }
+
+    /// Send the response head. A replica that leaves says so here.
+    pub async fn send_head(&mut self, mut head: ResponseHeader) -> Result<(), Lost> {
+        if *self.leaving.borrow() {
+            self.close_after();
+        }
+        head.set_version(Version::HTTP_11);
+        let write = self.session.write_response_header(Box::new(head));
+        // pingora's own write timeout does not cover the head.
+        match self.write_stall {
+            Some(limit) => timeout(limit, write).await.map_err(|_| Lost::Stalled)?,
+            None => write.await,
+        }
+        .map_err(|error| lost(&error))
+    }
+
+    /// Send one piece of the body; `end` ends the answer cleanly.
+    pub async fn send(&mut self, piece: Bytes, end: bool) -> Result<(), Lost> {
+        self.session.write_response_body(piece, end).await.map_err(|error| lost(&error))
+    }
+
+    /// Send pieces in order, small ones joined. `pieces` is left empty.
+    pub async fn send_all(&mut self, pieces: &mut Vec<Bytes>) -> Result<(), Lost> {
+        if let [_] = pieces.as_slice() {
+            return match pieces.pop() {
+                Some(only) if !only.is_empty() => self.send(only, false).await,
+                _ => Ok(()),
+            };
+        }
+        let mut joined = BytesMut::new();
+        for piece in pieces.drain(..) {
+            if joined.len() + piece.len() > JOIN_BYTES && !joined.is_empty() {
+                self.session
+                    .write_response_body(joined.split().freeze(), false)
+                    .await
+                    .map_err(|error| lost(&error))?;
+            }
+            joined.extend_from_slice(&piece);
+        }
+        if joined.is_empty() { Ok(()) } else { self.send(joined.freeze(), false).await }
+    }
+
+    /// End the answer cleanly.
+    pub async fn finish(&mut self) -> Result<(), Lost> {
+        self.session.write_response_body(Bytes::new(), true).await.map_err(|error| lost(&error))
+    }
+
+    /// End an answer that has begun so that the client can tell it is broken: a last event, then
+    /// no clean end.
+    pub async fn abort(&mut self, last: Option<Bytes>) {
+        self.close_after();
+        if let Some(event) = last {
+            // The client may be gone or stalled; the connection ends either way.
+            let _ = self.send(event, false).await;
+        }
+        if !self.is_http2() {
+            // FIN without the last chunk: every HTTP/1.1 client reports an incomplete body.
+            self.session.shutdown().await;
+        }
+        // HTTP/2: dropping the stream without END_STREAM lets queued DATA go out and then resets
+        // it; an explicit reset would discard the event that is still queued.
+    }
+
+    /// Complete an HTTP/2 stream whose answer was ended; does nothing to one that was aborted.
+    pub async fn end_stream(self) {
+        drop(self.session);
+    }
+}
+
+fn lost(error: &pingora_core::Error) -> Lost {
+    match error.etype() {
+        ErrorType::WriteTimedout => Lost::Stalled,
+        _ => Lost::Gone,
+    }
+}

@@ -1,0 +1,179 @@
+//! From the head to the facts: who asks, for what, with which body. Everything that can be refused
+//! without a slot is refused here.
+
+use super::Stop;
+use super::account::Account;
+use crate::core::api::Api;
+use crate::core::facts::{self, RequestFacts, UpstreamBody, upstream_body};
+use crate::core::ids::PoolId;
+use crate::core::policy::{ModelSet, TenantPolicy};
+use crate::core::reason::Reason;
+use crate::core::rejection::Rejection;
+use crate::proxy::client::Client;
+use crate::proxy::gateway::{Gateway, Live};
+use bytes::{Bytes, BytesMut};
+use http::header::{self, HeaderMap};
+use http::{Method, Version};
+use percent_encoding::percent_decode_str;
+use pingora_http::RequestHeader;
+use std::sync::Arc;
+use tokio::time::timeout;
+
+/// A request that may ask for admission.
+pub(super) struct Request {
+    pub policy: Arc<TenantPolicy>,
+    pub facts: RequestFacts,
+    pub pool: PoolId,
+    pub body: UpstreamBody,
+}
+
+/// Read and check one request.
+pub(super) async fn read(
+    gateway: &Gateway,
+    live: &Live,
+    client: &mut Client,
+    account: &mut Account,
+) -> Result<Request, Stop> {
+    account.api = api_of(client.head());
+    check_head(client, live.config.limits.header).map_err(Stop::refuse)?;
+    let policy = identify(live, &client.head().headers).map_err(Stop::refuse)?;
+    account.tenant = policy.id.clone();
+    if is_retry(&client.head().headers) {
+        gateway.telemetry.client_retry(&policy.id);
+    }
+    let body = read_body(live, client).await?;
+    account.bytes_received = body.len() as u64;
+    let facts = facts::read(account.api, &body, &facts::Limits::default()).map_err(|bad| {
+        let rejection = Rejection::new(Reason::BadRequest, bad.message);
+        Stop::refuse(match bad.param {
+            Some(param) => rejection.param(param),
+            None => rejection,
+        })
+    })?;
+    account.model.clone_from(&facts.model);
+    account.wants_stream = facts.stream;
+    let pool = route(live, &policy, &facts).map_err(Stop::refuse)?;
+    let body = upstream_body(&facts, body);
+    Ok(Request { policy, facts, pool, body })
+}
+
+/// The API by the decoded path: engines decode percent signs before they route, so an encoded
+/// spelling must not pass as something that is not understood.
+fn api_of(head: &RequestHeader) -> Api {
+    let path = percent_decode_str(head.uri.path()).decode_utf8_lossy();
+    Api::of(head.method.as_str(), &path)
+}
+
+fn check_head(client: &Client, limit: usize) -> Result<(), Rejection> {
+    let head = client.head();
+    let bad =
+        |message, status| Err(Rejection::new(Reason::BadRequest, message).with_status(status));
+    if client.head_bytes() > limit {
+        return bad("The request head is too large. Send fewer or shorter headers.", 431);
+    }
+    if head.method == Method::CONNECT {
+        return bad("CONNECT is not supported here.", 405);
+    }
+    if head.version == Version::HTTP_11 && !head.headers.contains_key(header::HOST) {
+        return bad("The Host header is missing (RFC 9112, section 3.2).", 400);
+    }
+    Ok(())
+}
+
+fn identify(live: &Live, headers: &HeaderMap) -> Result<Arc<TenantPolicy>, Rejection> {
+    let unauthenticated = |message: String| Rejection::new(Reason::Unauthenticated, message);
+    let single = |name: &str| {
+        let mut values = headers.get_all(name).iter();
+        match (values.next(), values.next()) {
+            (value, None) => Ok(value.map(|value| value.as_bytes())),
+            _ => Err(unauthenticated(format!("The {name} header was sent more than once."))),
+        }
+    };
+    let (bearer, key) = (single("authorization")?, single("x-api-key")?);
+    live.tenants.identify(bearer, key).map_err(|error| unauthenticated(error.to_string()))
+}
+
+/// The client library says that this is its own retry.
+fn is_retry(headers: &HeaderMap) -> bool {
+    headers
+        .get("x-stainless-retry-count")
+        .and_then(|count| count.to_str().ok()?.trim().parse::<u32>().ok())
+        .is_some_and(|count| count > 0)
+}
+
+async fn read_body(live: &Live, client: &mut Client) -> Result<Bytes, Stop> {
+    let within = live.config.timeouts.client_body;
+    match timeout(within, collect_body(client, live.config.limits.body)).await {
+        Ok(body) => body,
+        Err(_) => Err(Stop::refuse(
+            Rejection::new(Reason::BadRequest, "The request body did not arrive in time.")
+                .with_status(408),
+        )),
+    }
+}
+
+async fn collect_body(client: &mut Client, limit: usize) -> Result<Bytes, Stop> {
+    let head = client.head();
+    let length = head.headers.get(header::CONTENT_LENGTH);
+    let length = length.and_then(|value| value.to_str().ok()?.trim().parse::<usize>().ok());
+    if length.is_some_and(|length| length > limit) {
+        return Err(too_large(limit));
+    }
+    if expects_continue(head) && !client.body_is_done() {
+        client.send_continue().await.map_err(|_| Stop::Gone("body"))?;
+    }
+    let mut body: Option<BytesMut> = None;
+    let mut only = Bytes::new();
+    while let Some(part) = client.read_body().await.map_err(|_| Stop::Gone("body"))? {
+        let so_far = body.as_ref().map_or(only.len(), BytesMut::len);
+        if so_far + part.len() > limit {
+            return Err(too_large(limit));
+        }
+        match &mut body {
+            None if only.is_empty() => only = part,
+            None => {
+                // The announced length is the client's word: reserve for it only now that it
+                // has begun to send, and never more than it may send.
+                let capacity = length.unwrap_or(0).max(so_far + part.len());
+                let joined = body.insert(BytesMut::with_capacity(capacity));
+                joined.extend_from_slice(&only);
+                joined.extend_from_slice(&part);
+            }
+            Some(joined) => joined.extend_from_slice(&part),
+        }
+    }
+    Ok(body.map_or(only, BytesMut::freeze))
+}
+
+fn expects_continue(head: &RequestHeader) -> bool {
+    head.version == Version::HTTP_11
+        && head
+            .headers
+            .get(header::EXPECT)
+            .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"))
+}
+
+fn too_large(limit: usize) -> Stop {
+    Stop::refuse(Rejection::new(
+        Reason::PayloadTooLarge,
+        format!("The request body is larger than {limit} bytes."),
+    ))
+}
+
+fn route(live: &Live, policy: &TenantPolicy, facts: &RequestFacts) -> Result<PoolId, Rejection> {
+    if facts.opaque && policy.models != ModelSet::Any {
+        // Its model cannot be told, so it cannot be shown to be allowed.
+        return Err(Rejection::new(
+            Reason::ForbiddenModel,
+            "The body must be one JSON object that names its model once.",
+        ));
+    }
+    let model = facts.model.as_ref();
+    live.tenants.route(policy, model.map(|model| model.as_str())).map_err(|reason| {
+        let message = match reason {
+            Reason::ForbiddenModel => "This key may not use the requested model.",
+            _ => "No pool serves the requested model.",
+        };
+        Rejection::new(reason, message).param("model")
+    })
+}

@@ -1,0 +1,234 @@
+//! The real binary, started with a generated configuration on free ports.
+
+use super::{BOUND, Metrics, eventually};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex};
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
+use tokio::process::{Child, Command};
+
+/// What a gate is started with: a tenant `a` and any number of others, one pool `p`.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    endpoints: Vec<SocketAddr>,
+    tenants: Vec<(String, String)>,
+    pool: String,
+    extra: String,
+    listen: String,
+}
+
+impl Setup {
+    /// One pool `p` of these engines for every model.
+    pub fn new(endpoints: &[SocketAddr]) -> Self {
+        Self {
+            endpoints: endpoints.to_vec(),
+            tenants: Vec::new(),
+            pool: String::new(),
+            extra: String::new(),
+            listen: String::new(),
+        }
+    }
+
+    /// A tenant whose key is `key-<id>`; `keys` are further YAML lines of it, for example
+    /// `max_in_flight: 2`.
+    pub fn tenant(mut self, id: &str, keys: &str) -> Self {
+        self.tenants.push((id.to_owned(), keys.to_owned()));
+        self
+    }
+
+    /// Further YAML lines of the pool.
+    pub fn pool(mut self, keys: &str) -> Self {
+        self.pool = keys.to_owned();
+        self
+    }
+
+    /// Further YAML at the top level.
+    pub fn with(mut self, yaml: &str) -> Self {
+        self.extra.push_str(yaml);
+        self.extra.push('\n');
+        self
+    }
+
+    /// Further YAML lines of `listen`.
+    pub fn listen(mut self, keys: &str) -> Self {
+        self.listen = keys.to_owned();
+        self
+    }
+
+    /// The configuration file.
+    pub fn yaml(&self) -> String {
+        let mut yaml =
+            String::from("listen:\n  proxy: \"127.0.0.1:0\"\n  admin: \"127.0.0.1:0\"\n");
+        indented(&mut yaml, &self.listen, 2);
+        let endpoints: Vec<_> = self.endpoints.iter().map(|e| format!("\"{e}\"")).collect();
+        let _ = write!(
+            yaml,
+            "pools:\n  - name: p\n    models: [\"*\"]\n    endpoints: [{}]\n",
+            endpoints.join(", ")
+        );
+        indented(&mut yaml, &self.pool, 4);
+        yaml.push_str("tenants:\n");
+        for (id, keys) in &self.tenants {
+            let hash = Sha256::digest(key(id));
+            let hex = hash.iter().fold(String::new(), |mut hex, byte| {
+                let _ = write!(hex, "{byte:02x}");
+                hex
+            });
+            let _ = writeln!(yaml, "  - id: {id}\n    api_keys: [\"sha256:{hex}\"]");
+            indented(&mut yaml, keys, 4);
+        }
+        yaml.push_str(&self.extra);
+        yaml
+    }
+}
+
+fn indented(yaml: &mut String, lines: &str, by: usize) {
+    for line in lines.lines() {
+        let _ = writeln!(yaml, "{:by$}{line}", "");
+    }
+}
+
+/// The plain key of a tenant made by [`Setup::tenant`].
+pub fn key(tenant: &str) -> String {
+    format!("key-{tenant}")
+}
+
+/// A running gate; killed by drop.
+pub struct Gate {
+    pub proxy: SocketAddr,
+    pub admin: SocketAddr,
+    child: Child,
+    output: Arc<Mutex<Vec<String>>>,
+    directory: TempDir,
+}
+
+impl Gate {
+    /// Start the binary and wait until it listens.
+    pub async fn start(setup: Setup) -> Self {
+        let directory = TempDir::new().unwrap();
+        let path = directory.path().join("streamgate.yaml");
+        std::fs::write(&path, setup.yaml()).unwrap();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_streamgate"))
+            .args(["serve", "--config"])
+            .arg(&path)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let output = Arc::new(Mutex::new(Vec::new()));
+        collect(child.stdout.take().unwrap(), output.clone());
+        collect(child.stderr.take().unwrap(), output.clone());
+        let (proxy, admin) = listening(&mut child, &output).await;
+        Self { proxy, admin, child, output, directory }
+    }
+
+    /// A URL of the proxy port.
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.proxy)
+    }
+
+    /// A URL of the admin port.
+    pub fn admin_url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.admin)
+    }
+
+    /// `GET /api/v1/state`.
+    pub async fn state(&self) -> Value {
+        let answer = reqwest::get(self.admin_url("/api/v1/state")).await.unwrap();
+        answer.json().await.unwrap()
+    }
+
+    /// `GET /metrics`, parsed.
+    pub async fn metrics(&self) -> Metrics {
+        let answer = reqwest::get(self.admin_url("/metrics")).await.unwrap();
+        Metrics::parse(&answer.text().await.unwrap())
+    }
+
+    /// Wait until the metrics satisfy `holds`.
+    pub async fn metrics_when(&self, what: &str, holds: impl Fn(&Metrics) -> bool) -> Metrics {
+        eventually(what, || async {
+            let metrics = self.metrics().await;
+            holds(&metrics).then_some(metrics)
+        })
+        .await
+    }
+
+    /// Nothing in flight, nothing queued, and the books agree.
+    pub async fn settled(&self) -> Metrics {
+        self.metrics_when("everything at rest", |metrics| {
+            metrics.sum("streamgate_in_flight") == 0.0
+                && metrics.sum("streamgate_queued") == 0.0
+                && metrics.sum("streamgate_arrivals_total")
+                    == metrics.sum("streamgate_requests_total")
+        })
+        .await
+    }
+
+    /// Lines the process has written so far.
+    pub fn output(&self) -> Vec<String> {
+        self.output.lock().unwrap().clone()
+    }
+
+    /// Log lines of ended requests.
+    pub fn request_lines(&self) -> Vec<Value> {
+        let lines = self.output();
+        let parsed = lines.iter().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        parsed.filter(|line| line["target"] == "streamgate::request").collect()
+    }
+
+    /// The process id.
+    pub fn pid(&self) -> i32 {
+        self.child.id().and_then(|id| i32::try_from(id).ok()).expect("running")
+    }
+
+    /// Send a signal by its name, such as `TERM`.
+    pub fn signal(&self, name: &str) {
+        let sent = std::process::Command::new("kill")
+            .arg(format!("-{name}"))
+            .arg(self.pid().to_string())
+            .status()
+            .unwrap();
+        assert!(sent.success());
+    }
+
+    /// Wait for the process to end; its exit code.
+    pub async fn exit_code(&mut self) -> Option<i32> {
+        let status = tokio::time::timeout(BOUND, self.child.wait()).await;
+        status.expect("the process ends").unwrap().code()
+    }
+
+    /// Where the configuration file stands.
+    pub fn directory(&self) -> &std::path::Path {
+        self.directory.path()
+    }
+}
+
+fn collect(from: impl AsyncRead + Unpin + Send + 'static, to: Arc<Mutex<Vec<String>>>) {
+    tokio::spawn(async move {
+        let mut lines = BufReader::new(from).lines();
+        while let Ok(Some(line)) = lines.next_line().await {
+            to.lock().unwrap().push(line);
+        }
+    });
+}
+
+/// Both addresses, from the line the process logs once it serves.
+async fn listening(child: &mut Child, output: &Mutex<Vec<String>>) -> (SocketAddr, SocketAddr) {
+    eventually("the gate listens", || {
+        if let Ok(Some(status)) = child.try_wait() {
+            panic!("the gate ended with {status}:\n{}", output.lock().unwrap().join("\n"));
+        }
+        let found = output.lock().unwrap().iter().find_map(|line| {
+            let line: Value = serde_json::from_str(line).ok()?;
+            let address = |key: &str| line[key].as_str()?.parse().ok();
+            Some((address("proxy")?, address("admin")?))
+        });
+        std::future::ready(found)
+    })
+    .await
+}

@@ -1,0 +1,38 @@
+//! The rig: a gate (the real binary), clients, waits on values.
+
+pub mod gate;
+pub mod metrics;
+pub mod wire;
+
+pub use gate::{Gate, Setup};
+pub use metrics::Metrics;
+
+use std::future::Future;
+use std::time::{Duration, Instant};
+
+/// Longest wait for a condition; a test that needs it has failed.
+pub const BOUND: Duration = Duration::from_secs(20);
+
+/// Ask again until `probe` gives a value; fails with `what` after [`BOUND`].
+pub async fn eventually<T, F, Fut>(what: &str, mut probe: F) -> T
+where
+    F: FnMut() -> Fut,
+    Fut: Future<Output = Option<T>>,
+{
+    let start = Instant::now();
+    loop {
+        if let Some(value) = probe().await {
+            return value;
+        }
+        assert!(start.elapsed() < BOUND, "not within {BOUND:?}: {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// `future` within [`BOUND`].
+pub async fn bounded<T>(what: &str, future: impl Future<Output = T>) -> T {
+    match tokio::time::timeout(BOUND, future).await {
+        Ok(value) => value,
+        Err(_) => panic!("not within {BOUND:?}: {what}"),
+    }
+}

@@ -1,0 +1,12 @@
+//! What an operator sees: metrics, logs, records, the admin port, the command line's client.
+
+mod admin_change;
+mod admin_limits;
+mod admin_read;
+mod client;
+mod exposition;
+mod fake;
+mod page;
+mod records;
+mod server;
+mod telemetry;
