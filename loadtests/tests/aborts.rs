@@ -73,7 +73,7 @@ async fn while_streaming() {
         let rest = leave(client, how).await;
         expect_abort(&engine, now, false).await;
         if let Some(mut client) = rest {
-            assert_ne!(client.to_end().await, End::Silent, "the engine closes its side too");
+            assert_ne!(client.read_to_end().await, End::Silent, "the engine closes its side too");
         }
         let stats = engine.stats();
         assert!(stats.tokens_generated < 1000 && stats.completed == 0);

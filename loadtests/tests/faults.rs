@@ -22,7 +22,7 @@ async fn faulty(engine: &Engine, faults: &str, body: &str) -> (Vec<u8>, End) {
     engine.set_fault(Faults::parse(faults).unwrap());
     let mut client = Client::connect(engine.addr()).await;
     client.send(request("POST", COMPLETIONS, &[], body)).await;
-    let end = client.to_end().await;
+    let end = client.read_to_end().await;
     (client.raw, end)
 }
 
@@ -231,7 +231,7 @@ async fn refusals_give_no_byte() {
     // The next connection, whatever it brings.
     engine.set_fault(Faults { refuse: true, ..Faults::default() });
     let mut client = Client::connect(engine.addr()).await;
-    assert_eq!((client.to_end().await, client.raw.len()), (End::Fin, 0));
+    assert_eq!((client.read_to_end().await, client.raw.len()), (End::Fin, 0));
     assert_eq!(get(engine.addr(), "/health").await.status(), 200);
     // By header, and on a connection that already exists.
     let mut client = Client::connect(engine.addr()).await;
@@ -239,7 +239,7 @@ async fn refusals_give_no_byte() {
     assert_eq!(client.answer().await.1, End::Complete);
     let headers = [("x-sim-refuse", "1"), ("x-sim-cut-by", "rst")];
     client.send(request("POST", COMPLETIONS, &headers, &completion(1))).await;
-    assert_eq!((client.to_end().await, client.raw.len()), (End::Reset, 0));
+    assert_eq!((client.read_to_end().await, client.raw.len()), (End::Reset, 0));
 }
 
 #[tokio::test]

@@ -68,7 +68,7 @@ async fn big_bodies_pass_and_too_big_ones_get_413() {
     let mut client = Client::connect(engine.addr()).await;
     client.send(head).await;
     assert_eq!(client.answer().await.0.unwrap().status(), 413);
-    assert_eq!(client.to_end().await, End::Fin);
+    assert_eq!(client.read_to_end().await, End::Fin);
 }
 
 #[tokio::test]
@@ -83,7 +83,7 @@ async fn broken_framing_is_refused() {
         let mut client = Client::connect(engine.addr()).await;
         client.send(head).await;
         assert_eq!(client.answer().await.0.unwrap().status(), 400, "{head}");
-        assert_ne!(client.to_end().await, End::Silent, "{head}");
+        assert_ne!(client.read_to_end().await, End::Silent, "{head}");
     }
 }
 
@@ -99,7 +99,7 @@ async fn idle_connections_are_closed_after_their_time_and_fresh_ones_are_not() {
         used.answer().await;
     }
     let idle_since = Instant::now();
-    assert_eq!(used.to_end().await, End::Fin);
+    assert_eq!(used.read_to_end().await, End::Fin);
     let idle = idle_since.elapsed();
     assert!((140..3000).contains(&idle.as_millis()), "{idle:?}");
     assert_eq!(fresh.read(keep_alive).await, Some(End::Silent));
@@ -117,7 +117,7 @@ async fn connections_close_where_the_client_asks() {
         client.send(request(method, path, &[("connection", "close")], &body)).await;
         let (answer, _) = client.answer().await;
         assert_eq!(answer.unwrap().header("connection"), Some("close"));
-        assert_eq!(client.to_end().await, End::Fin);
+        assert_eq!(client.read_to_end().await, End::Fin);
     }
 }
 
@@ -139,7 +139,7 @@ async fn replayed(replay: Replay) -> (Client, End) {
     server.serve(CHAT, replay);
     let mut client = Client::connect(server.addr()).await;
     client.send(request("POST", CHAT, &[], "{}")).await;
-    let end = client.to_end().await;
+    let end = client.read_to_end().await;
     (client, end)
 }
 

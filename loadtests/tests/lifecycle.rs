@@ -158,8 +158,8 @@ async fn a_kill_resets_every_connection_and_a_restart_serves_on_the_same_address
     let mut stream = begin(&engine, &completion(10_000)).await;
     engine.wait_stats(|s| s.tokens_generated > 3, BOUND).await.unwrap();
     engine.kill();
-    assert_eq!(stream.to_end().await, End::Reset);
-    assert_eq!(idle.to_end().await, End::Reset);
+    assert_eq!(stream.read_to_end().await, End::Reset);
+    assert_eq!(idle.read_to_end().await, End::Reset);
     exited(&engine).await;
     assert_eq!(engine.stats().in_flight, 0);
     engine.restart().await.unwrap();
@@ -208,7 +208,7 @@ async fn dropping_the_engine_stops_it() {
     let mut stream = begin(&engine, &completion(10_000)).await;
     engine.wait_stats(|s| s.tokens_generated > 3, BOUND).await.unwrap();
     drop(engine);
-    assert_eq!(stream.to_end().await, End::Reset);
+    assert_eq!(stream.read_to_end().await, End::Reset);
     let deadline = Instant::now() + BOUND;
     while TcpStream::connect(addr).await.is_ok() {
         assert!(Instant::now() < deadline, "still listening");

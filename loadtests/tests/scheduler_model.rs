@@ -185,8 +185,8 @@ fn percentile(mut values: Vec<f64>, share: f64) -> f64 {
 fn wave() -> Vec<Request> {
     let mut start = 0.0;
     let mut requests = Vec::new();
-    for (length, rate) in [(60.0, 0.2), (240.0, 1.6), (90.0, 0.2)] {
-        for i in 0..(length * rate as f64).round() as u32 {
+    for (length, rate) in [(60.0_f64, 0.2), (240.0, 1.6), (90.0, 0.2)] {
+        for i in 0..(length * rate).round() as u32 {
             let at = to_nanos(start + f64::from(i) / rate);
             requests.push(Request { at, prompt: 517, output: 128, ..Request::default() });
         }

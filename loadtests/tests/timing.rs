@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use common::{Client, End, at_best, completion, post, request, text};
@@ -110,12 +111,19 @@ async fn a_shared_prefix_is_found_in_the_cache() {
     assert!(cold > 5048.0 / 3400.0 && warm > 0.125, "{cold} {warm}");
     let stats = engine.stats();
     assert_eq!((stats.prefix_queries, stats.prefix_hits), (2 * 5048, 4704));
+    let body = |nonce| serde_json::json!({ "prompt": shared_prompt(nonce, 5048) }).to_string();
+    assert_eq!(engine.warm(COMPLETIONS, &body(9)), Ok(3));
+    let mistake = engine.warm(COMPLETIONS, "{}").unwrap_err();
+    assert!(mistake.contains("body.prompt"), "{mistake}");
     // The nonce first: nothing is shared.
     token_times(&engine, &prompt(3, 5048), 2, scale).await;
     assert_eq!(engine.stats().prefix_hits, 4704);
     assert_eq!(post(engine.addr(), "/reset_prefix_cache", &[], "").await.status(), 200);
     ask(4).await;
     assert_eq!(engine.stats().prefix_hits, 4704, "the cache was emptied");
+    engine.reset_cache();
+    let warmed = post(engine.addr(), "/sim/warm?for=/v1/completions", &[], &body(6)).await;
+    assert_eq!(text(&warmed), r#"{"blocks":3}"#);
     ask(5).await;
     let page = text(&common::get(engine.addr(), "/metrics").await);
     let hits = r#"vllm:prefix_cache_hits_total{engine="0",model_name="sim"} 9408.0"#;
@@ -157,4 +165,70 @@ async fn two_hundred_streams_at_once() {
     last.sort_by(f64::total_cmp);
     assert!(last[0] >= 0.979 && last[190] < 5.0, "{} {}", last[0], last[190]);
     assert_eq!(engine.stats().completed, 200);
+}
+
+/// Short requests cost little: a load test must not measure its own engine.
+#[tokio::test]
+async fn short_requests_in_series_on_many_connections() {
+    const CONNECTIONS: usize = 8;
+    const REQUESTS: u64 = 500;
+    let engine = Engine::start(EngineConfig::default()).await.unwrap();
+    let start = Instant::now();
+    let all = (0..CONNECTIONS).map(|_| async {
+        let mut client = Client::connect(engine.addr()).await;
+        let bytes = request("POST", COMPLETIONS, &[], &completion(4));
+        for _ in 0..REQUESTS {
+            client.send(&bytes).await;
+            assert_eq!(client.answer().await.1, End::Complete);
+        }
+    });
+    futures::future::join_all(all).await;
+    let rate = CONNECTIONS as f64 * REQUESTS as f64 / start.elapsed().as_secs_f64();
+    eprintln!("{rate:.0} requests/s, client and engine on one thread");
+    assert_eq!(engine.stats().completed, CONNECTIONS as u64 * REQUESTS);
+    assert!(engine.stats().max_in_flight <= CONNECTIONS);
+    assert!(rate > 200.0, "{rate}");
+}
+
+/// The published wave on one replica, over HTTP at 60 times real speed, against the reference
+/// model's figures: 103 dropped, TTFT P95 39.98 s, E2E P95 47.74 s.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_replica_under_the_wave() {
+    const SCALE: f64 = 60.0;
+    let engine = Engine::start(EngineConfig::calibrated(SCALE)).await.unwrap();
+    let mut arrivals = Vec::new();
+    let mut phase_start = 0.0;
+    for (length, rate) in [(60.0_f64, 0.2), (240.0, 1.6), (90.0, 0.2)] {
+        let count = (length * rate).round() as u32;
+        arrivals.extend((0..count).map(|i| phase_start + f64::from(i) / rate));
+        phase_start += length;
+    }
+    let start = Instant::now();
+    let in_flight = std::sync::atomic::AtomicUsize::new(0);
+    let one = |nonce: u32, at: f64| {
+        let (engine, in_flight) = (&engine, &in_flight);
+        async move {
+            tokio::time::sleep_until((start + Duration::from_secs_f64(at / SCALE)).into()).await;
+            if in_flight.fetch_add(1, Ordering::SeqCst) >= 48 {
+                in_flight.fetch_sub(1, Ordering::SeqCst);
+                return None;
+            }
+            let times = token_times(engine, &prompt(nonce, 517), 128, SCALE).await;
+            in_flight.fetch_sub(1, Ordering::SeqCst);
+            Some((times[0], times[127]))
+        }
+    };
+    let all = futures::future::join_all((0..).zip(arrivals).map(|(n, at)| one(n, at))).await;
+    let done: Vec<(f64, f64)> = all.iter().flatten().copied().collect();
+    let p95 = |mut values: Vec<f64>| {
+        values.sort_by(f64::total_cmp);
+        values[values.len() * 95 / 100]
+    };
+    let ttft = p95(done.iter().map(|d| d.0).collect());
+    let e2e = p95(done.iter().map(|d| d.1).collect());
+    let dropped = all.len() - done.len();
+    eprintln!("dropped {dropped}, TTFT P95 {ttft:.2} s, E2E P95 {e2e:.2} s");
+    assert!((98..=108).contains(&dropped), "{dropped}");
+    assert!((38.5..42.0).contains(&ttft), "{ttft}");
+    assert!((46.5..50.0).contains(&e2e), "{e2e}");
 }

@@ -10,7 +10,7 @@ use common::{
     BOUND, Client, End, ask, completion, events, fixture, get, post, request, text, whole,
 };
 use streamgate_loadtests::engine::{
-    AbortForm, Engine, EngineConfig, InstantProfile, Profile, ShutdownTimes,
+    AbortForm, Engine, EngineConfig, InstantProfile, Profile, ShutdownTimes, StepModel,
 };
 use streamgate_loadtests::replay::Transcript;
 
@@ -217,7 +217,7 @@ async fn a_head_request_gets_the_captured_head_and_no_body() {
     let engine = Engine::start(config()).await.unwrap();
     let mut client = Client::connect(engine.addr()).await;
     client.send(request("HEAD", "/health", &[("connection", "close")], "")).await;
-    assert_eq!(client.to_end().await, End::Fin);
+    assert_eq!(client.read_to_end().await, End::Fin);
     let ours = String::from_utf8(client.raw).unwrap();
     let lines = |text: &str| -> Vec<String> {
         text.lines()
@@ -234,7 +234,7 @@ async fn bytes_that_are_not_http1_are_refused_and_the_connection_closed() {
     let engine = Engine::start(config()).await.unwrap();
     let mut client = Client::connect(engine.addr()).await;
     client.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await;
-    assert_eq!(client.to_end().await, End::Fin);
+    assert_eq!(client.read_to_end().await, End::Fin);
     let answer = Transcript::from_bytes(client.raw).unwrap();
     assert_eq!((answer.status(), answer.header("connection")), (400, Some("close")));
 }
@@ -253,7 +253,7 @@ async fn a_drain_answers_500_without_notice_of_the_close() {
         let theirs = fixture(name);
         same_head(ours.as_ref().unwrap(), &theirs);
         assert_eq!(ours.unwrap().body(), theirs.body());
-        assert_eq!(client.to_end().await, End::Fin);
+        assert_eq!(client.read_to_end().await, End::Fin);
     }
     assert_eq!(get(engine.addr(), "/health").await.status(), 200);
 }
@@ -268,7 +268,13 @@ fn one_at_a_time(interval: Duration) -> Profile {
 
 #[tokio::test]
 async fn a_full_queue_answers_503() {
-    let profile = one_at_a_time(Duration::from_secs(1));
+    let model = StepModel { max_running: 1, ..StepModel::default() };
+    for profile in [one_at_a_time(Duration::from_secs(1)), Profile::Calibrated(model)] {
+        full_queue(profile).await;
+    }
+}
+
+async fn full_queue(profile: Profile) {
     let engine =
         Engine::start(EngineConfig { profile, max_num_queued: Some(1), ..config() }).await.unwrap();
     let mut waiting = Vec::new();
@@ -352,7 +358,7 @@ async fn the_death_of_the_engine_looks_as_captured() {
     let (ours, end) = messages.answer().await;
     assert_eq!(end, End::Complete);
     same_stream(&ours.unwrap(), &fixture("error_midstream_messages_stream_engine_dead"));
-    assert_eq!(responses.to_end().await, End::Fin);
+    assert_eq!(responses.read_to_end().await, End::Fin);
     let ours = Transcript::from_bytes(responses.raw).unwrap();
     same_cut_stream(&ours, &fixture("cut_midstream_responses_stream"));
     let (ours, _) = plain.answer().await;
@@ -379,7 +385,7 @@ async fn sigterm_without_a_timeout_looks_as_captured() {
     assert_eq!(end, End::Complete);
     let ours = ours.unwrap();
     same_stream(&ours, &fixture("abort_midstream_completions_sigterm_default"));
-    assert_eq!(responses.to_end().await, End::Fin);
+    assert_eq!(responses.read_to_end().await, End::Fin);
     let (messages, _) = messages.answer().await;
     let last = events(&messages.unwrap()).pop().unwrap();
     assert_eq!(last.0.as_deref(), Some("error"));

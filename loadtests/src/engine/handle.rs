@@ -13,6 +13,9 @@ use super::serve::listen;
 use super::shared::Shared;
 use super::stats::{AbortRecord, RecordedRequest, Recorder, StatsSnapshot};
 
+/// Longest time between two looks at the figures while waiting for them.
+const RECHECK: Duration = Duration::from_millis(20);
+
 /// A running engine. Dropping it stops it: the listener closes and every connection is reset.
 pub struct Engine {
     shared: Arc<Shared>,
@@ -102,6 +105,15 @@ impl Engine {
         self.shared.reset(false);
     }
 
+    /// Puts the prompt of a request into the prefix cache, as if it had been processed; returns
+    /// its whole blocks (all zero in the instant profile, which has no cache).
+    ///
+    /// # Errors
+    /// The path is no generation path, or the body no request the engine would accept.
+    pub fn warm(&self, path: &str, body: &str) -> Result<usize, String> {
+        self.shared.warm(path, body.as_bytes())
+    }
+
     /// Empties the prefix cache.
     pub fn reset_cache(&self) {
         self.shared.backend.reset_cache();
@@ -176,8 +188,8 @@ impl Engine {
                 if condition(&stats) {
                     return stats;
                 }
-                // The recorder lives as long as self: the wait cannot fail.
-                let _ = changes.changed().await;
+                // What depends on time alone, as a sequence that becomes ready, is no change.
+                let _ = tokio::time::timeout(RECHECK, changes.changed()).await;
             }
         };
         tokio::time::timeout(bound, wait)

@@ -15,6 +15,7 @@ use super::faults::FaultQueue;
 use super::metrics::Metrics;
 use super::phase::Phase;
 use super::stats::{Recorder, StatsSnapshot};
+use super::wire::{Api, ParseContext, parse, read};
 
 pub(crate) struct Shared {
     pub(crate) config: EngineConfig,
@@ -90,6 +91,25 @@ impl Shared {
     pub(crate) fn kill(&self) {
         self.kill.cancel();
         self.exit();
+    }
+
+    /// What checking a request needs to know.
+    pub(crate) fn parse_context(&self) -> ParseContext<'_> {
+        ParseContext {
+            model: &self.config.model,
+            max_model_len: self.config.max_model_len,
+            default_max_tokens: self.config.default_max_tokens,
+            block: self.backend.block(),
+        }
+    }
+
+    /// Puts the prompts of a request into the prefix cache; returns their whole blocks.
+    pub(crate) fn warm(&self, path: &str, body: &[u8]) -> Result<usize, String> {
+        let api = Api::of_path(path).ok_or_else(|| format!("{path} is no generation path"))?;
+        let request = read(body).and_then(|body| parse(api, body, self.parse_context()));
+        let prompts = request.map_err(|e| e.message)?.prompts;
+        self.backend.warm(&prompts);
+        Ok(prompts.iter().map(|p| p.blocks.len()).sum())
     }
 
     /// All figures.

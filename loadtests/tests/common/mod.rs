@@ -89,7 +89,7 @@ impl Client {
     }
 
     /// Reads until the connection has ended.
-    pub async fn to_end(&mut self) -> End {
+    pub async fn read_to_end(&mut self) -> End {
         self.until(|_| false).await
     }
 

@@ -7,6 +7,7 @@ use super::seats::{Seat, Seats};
 use super::{Job, Load, QueueFull, Tick};
 use crate::engine::clock::{Clock, Virtual, nanos};
 use crate::engine::config::{EngineConfig, InstantProfile};
+use crate::engine::stats::Recorder;
 
 pub(crate) struct InstantBackend {
     profile: InstantProfile,
@@ -29,8 +30,14 @@ pub(crate) struct InstantSource {
 }
 
 impl InstantBackend {
-    pub(super) fn new(profile: InstantProfile, config: &EngineConfig, clock: Clock) -> Self {
-        let seats = Seats::new(profile.max_running, config.max_num_queued);
+    pub(super) fn new(
+        profile: InstantProfile,
+        config: &EngineConfig,
+        clock: Clock,
+        recorder: &Arc<Recorder>,
+    ) -> Self {
+        let recorder = Arc::clone(recorder);
+        let seats = Seats::new(profile.max_running, config.max_num_queued, recorder);
         Self { profile, clock, seats }
     }
 

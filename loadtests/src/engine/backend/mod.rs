@@ -78,7 +78,7 @@ impl Backend {
         metrics: &Arc<Metrics>,
     ) -> Self {
         match config.profile {
-            Profile::Instant(p) => Self::Instant(InstantBackend::new(p, config, clock)),
+            Profile::Instant(p) => Self::Instant(InstantBackend::new(p, config, clock, recorder)),
             Profile::Calibrated(model) => {
                 let queued = config.max_num_queued;
                 Self::Stepped(SteppedBackend::start(model, queued, clock, recorder, metrics))
@@ -112,6 +112,13 @@ impl Backend {
     pub(crate) fn reset_totals(&self) {
         if let Self::Stepped(b) = self {
             b.reset_totals();
+        }
+    }
+
+    /// Puts prompts into the prefix cache.
+    pub(crate) fn warm(&self, prompts: &[Prompt]) {
+        if let Self::Stepped(b) = self {
+            b.warm(prompts);
         }
     }
 

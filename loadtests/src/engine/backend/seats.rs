@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::QueueFull;
+use crate::engine::stats::Recorder;
 
 /// The places of an engine.
 #[derive(Debug)]
@@ -16,6 +17,7 @@ pub(super) struct Seats {
     most: Option<usize>,
     all: AtomicUsize,
     running: AtomicUsize,
+    recorder: Arc<Recorder>,
 }
 
 type Waiting = Pin<Box<dyn Future<Output = Option<OwnedSemaphorePermit>> + Send + Sync>>;
@@ -29,13 +31,18 @@ pub(super) struct Seat {
 }
 
 impl Seats {
-    pub(super) fn new(max_running: Option<usize>, max_queued: Option<usize>) -> Arc<Self> {
+    pub(super) fn new(
+        max_running: Option<usize>,
+        max_queued: Option<usize>,
+        recorder: Arc<Recorder>,
+    ) -> Arc<Self> {
         let limit = max_running.map(|n| {
             let n = u32::try_from(n.max(1)).unwrap_or(u32::MAX);
             (n, Arc::new(Semaphore::new(n as usize)))
         });
         let most = max_running.zip(max_queued).map(|(r, q)| r.saturating_add(q));
-        Arc::new(Self { limit, most, all: AtomicUsize::new(0), running: AtomicUsize::new(0) })
+        let (all, running) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Arc::new(Self { limit, most, all, running, recorder })
     }
 
     /// Joins the queue.
@@ -52,6 +59,7 @@ impl Seats {
         if waiting.is_none() {
             self.running.fetch_add(sequences, Ordering::AcqRel);
         }
+        self.recorder.touch();
         Ok(Seat { seats: Arc::clone(self), sequences, waiting, _permit: None })
     }
 
@@ -69,6 +77,7 @@ impl Seat {
         self._permit = waiting.await;
         self.waiting = None;
         self.seats.running.fetch_add(self.sequences, Ordering::AcqRel);
+        self.seats.recorder.touch();
         true
     }
 
@@ -84,5 +93,6 @@ impl Drop for Seat {
             self.seats.running.fetch_sub(self.sequences, Ordering::AcqRel);
         }
         self.seats.all.fetch_sub(self.sequences, Ordering::AcqRel);
+        self.seats.recorder.touch();
     }
 }

@@ -14,8 +14,9 @@ use tokio::sync::mpsc;
 use super::{Job, Load, QueueFull, Tick};
 use crate::engine::clock::{Clock, Virtual, to_nanos};
 use crate::engine::metrics::Metrics;
-use crate::engine::scheduler::{Begun, Scheduler, StepModel, Submission, Token};
+use crate::engine::scheduler::{Scheduler, StepModel, Submission, Token};
 use crate::engine::stats::{InFlight, Recorder};
+use crate::engine::tokens::Prompt;
 use crate::sync::lock;
 
 pub(crate) struct SteppedBackend {
@@ -151,6 +152,11 @@ impl SteppedBackend {
         lock(&self.inner).scheduler.reset_totals();
     }
 
+    pub(super) fn warm(&self, prompts: &[Prompt]) {
+        let mut inner = lock(&self.inner);
+        prompts.iter().for_each(|prompt| inner.scheduler.warm(&prompt.blocks));
+    }
+
     pub(super) fn reset_cache(&self) {
         lock(&self.inner).scheduler.reset_cache();
     }
@@ -171,7 +177,8 @@ impl SteppedBackend {
         let mut inner = lock(&self.inner);
         while !inner.stopped {
             if let Some(begun) = inner.scheduler.begin_step(now) {
-                self.note(&begun);
+                self.metrics.step(begun.tokens, &begun.waits, begun.cached_tokens);
+                self.recorder.touch();
                 let end = now + begun.length;
                 inner = self.wait_until(inner, end);
                 inner.scheduler.end_step(&mut tokens);
@@ -189,10 +196,6 @@ impl SteppedBackend {
                 inner = self.work.wait(inner).unwrap_or_else(PoisonError::into_inner);
             }
         }
-    }
-
-    fn note(&self, begun: &Begun) {
-        self.metrics.step(begun.tokens, &begun.waits, begun.cached_tokens);
     }
 
     /// Sleeps to a virtual time without holding the lock; returns early when stopped.

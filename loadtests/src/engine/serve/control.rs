@@ -6,6 +6,7 @@
 //! | `GET /sim/requests` | the last 1,000 requests as JSON |
 //! | `POST /sim/reset[?cache=1]` | forget figures, requests and queued faults (and the prefix cache) |
 //! | `POST /sim/next?…` | queue a fault (see the table of faults) |
+//! | `POST /sim/warm?for=/v1/completions` | put the prompt of the request in the body into the prefix cache |
 //! | `POST /sim/shutdown?timeout=30s` | as SIGTERM with that `--shutdown-timeout` |
 //! | `POST /sim/engine-death` | the engine process dies, the server lives on for a moment |
 //! | `POST /sim/close-listener?for=2s` | refuse connects for that long |
@@ -24,15 +25,15 @@ use crate::http1::{Answer, CloseBy, Head, Io, read_body};
 
 /// Answers a control request.
 pub(super) async fn answer(io: &mut Io, shared: &Arc<Shared>, head: &Head) -> After {
-    if read_body(io, head, shared.config.body_limit).await.is_err() {
+    let Ok(body) = read_body(io, head, shared.config.body_limit).await else {
         return After::Close(CloseBy::Fin);
-    }
-    let answer = act(shared, head);
+    };
+    let answer = act(shared, head, &body);
     let none = Faults::default();
     reply::send(io, shared, head, &none, answer).await.unwrap_or(After::Close(CloseBy::Fin))
 }
 
-fn act(shared: &Arc<Shared>, head: &Head) -> Answer {
+fn act(shared: &Arc<Shared>, head: &Head, body: &[u8]) -> Answer {
     match (head.method.as_str(), head.path.as_str()) {
         ("GET", "/sim/stats") => json(&shared.stats()),
         ("GET", "/sim/requests") => json(&shared.recorder.requests()),
@@ -48,6 +49,13 @@ fn act(shared: &Arc<Shared>, head: &Head) -> Answer {
             }
             Err(mistake) => bad(&mistake.to_string()),
         },
+        ("POST", "/sim/warm") => {
+            let path = value(head, "for").unwrap_or_else(|| "/v1/completions".into());
+            match shared.warm(&path, body) {
+                Ok(blocks) => json(&serde_json::json!({ "blocks": blocks })),
+                Err(mistake) => bad(&mistake),
+            }
+        }
         ("POST", "/sim/shutdown") => with_time(head, "timeout", |timeout| {
             begin_shutdown(shared, timeout);
         }),

@@ -18,7 +18,7 @@ use crate::engine::stats::{InFlight, KEPT_BODY, RequestId};
 use crate::engine::tokens::body_hash;
 use crate::engine::wire::errors::{self, ApiError};
 use crate::engine::wire::{
-    Api, Finish, Generation, Identity, ParseContext, Wire, embeddings, parse, read, tenant_of, wire,
+    Api, Finish, Generation, Identity, Wire, embeddings, parse, read, tenant_of, wire,
 };
 use crate::http1::{Answer, BodyError, CloseBy, Head, Io, PeerGone, read_body};
 
@@ -126,7 +126,7 @@ impl Exchange<'_> {
 
     fn note_body(&mut self, body: &Bytes) {
         let hash = format!("{:016x}", body_hash(body));
-        let kept = (body.len() <= KEPT_BODY).then(|| body.clone());
+        let kept = (body.len() <= KEPT_BODY).then(|| Bytes::copy_from_slice(body));
         self.shared.recorder.update_request(self.id, |r| {
             r.body_len = Some(body.len());
             r.body_hash = Some(hash);
@@ -157,13 +157,8 @@ impl Exchange<'_> {
         let shared = self.shared;
         let config = &shared.config;
         let error = |e: ApiError| e.answer(Some(self.api));
-        let context = ParseContext {
-            model: &config.model,
-            max_model_len: config.max_model_len,
-            default_max_tokens: config.default_max_tokens,
-            block: shared.backend.block(),
-        };
-        let request = body.and_then(|body| parse(self.api, body, context)).map_err(error)?;
+        let request =
+            body.and_then(|body| parse(self.api, body, shared.parse_context())).map_err(error)?;
         // Counted before the phase is read: a drain that misses this request in its count has
         // not begun when the phase is read.
         let active = shared.active.up();

@@ -8,6 +8,7 @@ mod plain;
 mod reply;
 mod routes;
 mod stream;
+mod wake;
 mod writer;
 
 pub(crate) use listener::listen;

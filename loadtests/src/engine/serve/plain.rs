@@ -3,7 +3,7 @@
 use super::connection::After;
 use super::generation::{Exchange, Running};
 use super::reply;
-use super::stream::{Wake, wake};
+use super::wake::{Wake, wake};
 use crate::engine::faults::Trigger;
 use crate::engine::phase::Phase;
 use crate::engine::wire::errors::ApiError;

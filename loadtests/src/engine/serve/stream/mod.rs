@@ -1,66 +1,23 @@
 //! Streams: head at once, then events as tokens come, with the faults that apply.
 
-use std::time::Instant;
+mod end;
 
-use tokio::sync::watch;
+use std::time::Instant;
 
 use super::connection::After;
 use super::generation::{Exchange, Running};
 use super::reply;
+use super::wake::{Wake, wake};
 use super::writer::{BytesCut, Writer};
-use crate::engine::backend::{Source, Tick};
-use crate::engine::config::AbortForm;
+use crate::engine::backend::Tick;
 use crate::engine::faults::{Silence, Trigger};
 use crate::engine::phase::{Phase, sleep};
-use crate::engine::wire::{Event, Failure, Finish, Piece, Usage};
-use crate::http1::{CloseBy, HeadFields, Io, PeerGone, encode_head};
+use crate::engine::wire::{Event, Finish, Piece, Usage};
+use crate::http1::{CloseBy, HeadFields, PeerGone, encode_head};
 
 const CONTENT_TYPE: &str = "text/event-stream; charset=utf-8";
 /// Bytes collected before they are written even if more tokens are due.
 const WRITE_AT: usize = 64 * 1024;
-
-/// Why a stream goes on.
-pub(super) enum Wake {
-    Token(Tick),
-    /// The engine ends or freezes its streams.
-    Phase(Phase),
-    Gone,
-    /// Nothing for the keep-alive interval.
-    Silent,
-}
-
-/// Waits for the next thing to happen to a generation.
-pub(super) async fn wake(
-    io: &mut Io,
-    source: Option<&mut Source>,
-    phase: &mut watch::Receiver<Phase>,
-    silent_at: Option<Instant>,
-) -> Wake {
-    let ended = |p: &Phase| matches!(p, Phase::Aborting | Phase::Frozen | Phase::EngineDead);
-    let token = async {
-        match source {
-            Some(source) => source.next().await,
-            None => std::future::pending().await,
-        }
-    };
-    let silence = async {
-        match silent_at {
-            Some(at) => tokio::time::sleep_until(at.into()).await,
-            None => std::future::pending().await,
-        }
-    };
-    tokio::select! {
-        biased;
-        phase = phase.wait_for(ended) => match phase {
-            Ok(phase) => Wake::Phase(*phase),
-            // The engine is gone, and with it soon this connection.
-            Err(_) => Wake::Gone,
-        },
-        () = io.closed() => Wake::Gone,
-        tick = token => Wake::Token(tick),
-        () = silence => Wake::Silent,
-    }
-}
 
 /// Why a stream stops before its regular end.
 enum Stop {
@@ -299,96 +256,5 @@ impl Stream<'_, '_> {
     fn ended(&self) -> Result<After, PeerGone> {
         let close = self.exchange.head.wants_close();
         Ok(if close { After::Close(CloseBy::Fin) } else { After::Next })
-    }
-
-    async fn stopped(mut self, stop: Stop) -> Result<After, PeerGone> {
-        let form = self.exchange.shared.config.shutdown.abort_form;
-        match stop {
-            Stop::Gone => Err(PeerGone),
-            Stop::Fault(Trigger::Stall) => {
-                self.send_rest().await?;
-                Err(reply::stall(self.exchange.io).await)
-            }
-            Stop::Phase(Phase::Frozen) => {
-                self.release(Finish::Abort);
-                self.send_rest().await?;
-                Err(reply::stall(self.exchange.io).await)
-            }
-            Stop::Fault(Trigger::Cut) => {
-                self.release(Finish::Abort);
-                self.send_rest().await?;
-                Ok(After::Close(self.exchange.faults.cut_by))
-            }
-            Stop::Fault(Trigger::End) => {
-                self.release(Finish::Abort);
-                self.close_body(true).await
-            }
-            Stop::Fault(Trigger::Abort) => self.abort().await,
-            Stop::Phase(Phase::Aborting) if form == AbortForm::Finish => self.abort().await,
-            Stop::Fault(Trigger::Error) | Stop::Phase(_) => self.fail().await,
-        }
-    }
-
-    /// The engine's own abort.
-    async fn abort(mut self) -> Result<After, PeerGone> {
-        if !self.running.wire.shows_abort() {
-            return self.fail().await;
-        }
-        self.release(Finish::Abort);
-        // No further fault: the stream ends here in any case.
-        self.exchange.faults = formats_only(&self.exchange.faults);
-        self.abort_events().await.map_err(|_| PeerGone)?;
-        self.close_body(true).await
-    }
-
-    async fn abort_events(&mut self) -> Result<(), Stop> {
-        self.open().await?;
-        let open: Vec<u32> =
-            (0..).zip(&self.choices).filter(|(_, c)| !c.done).map(|(i, _)| i).collect();
-        for (at, choice) in open.iter().enumerate() {
-            self.left = open.len() - at - 1;
-            self.piece(*choice, Some(Finish::Abort)).await?;
-        }
-        let usage = self.usage();
-        for event in self.running.wire.closing(usage) {
-            self.emit(&event).await?;
-        }
-        Ok(())
-    }
-
-    /// The engine's death.
-    async fn fail(mut self) -> Result<After, PeerGone> {
-        self.release(Finish::Abort);
-        let Failure { events, proper_end } = self.running.wire.failure();
-        for event in events {
-            if self.writer.event(&event).is_err() {
-                return self.close_body(false).await;
-            }
-        }
-        self.close_body(proper_end).await
-    }
-
-    async fn close_body(mut self, proper_end: bool) -> Result<After, PeerGone> {
-        if proper_end {
-            self.writer.end();
-        }
-        self.send_rest().await?;
-        if proper_end { self.ended() } else { Ok(After::Close(CloseBy::Fin)) }
-    }
-
-    async fn send_rest(&mut self) -> Result<(), PeerGone> {
-        self.flush().await.map_err(|_| PeerGone)
-    }
-}
-
-/// The faults that only change the form of what is sent.
-fn formats_only(faults: &crate::engine::faults::Faults) -> crate::engine::faults::Faults {
-    crate::engine::faults::Faults {
-        cut: None,
-        end_after: None,
-        error_after: None,
-        abort_after: None,
-        stall_after: None,
-        ..faults.clone()
     }
 }
