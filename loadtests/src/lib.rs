@@ -1,10 +1,6 @@
-<<<<<<< HEAD
 //! What Streamgate is tested with: a simulated engine and a server that replays transcripts; an
 //! open- and closed-loop client with scenarios that reproduce the published studies; and reports
 //! that can be recomputed from their records.
-=======
-//! What Streamgate is tested with: the simulated engine, and a server that replays transcripts.
->>>>>>> main
 
 pub mod client;
 pub mod clock;
@@ -22,7 +18,4 @@ pub mod report;
 pub mod run;
 pub mod scenario;
 mod sync;
-<<<<<<< HEAD
 pub mod target;
-=======
->>>>>>> main

@@ -192,7 +192,7 @@ async fn phase_of(
     side.stop().await;
     let fleet = context.fleet.as_deref();
     let name = &phase.spec.name;
-    for evidence in crate::target::evidence(&*context.target, fleet, context.seed, name) {
+    for evidence in crate::target::evidence(&*context.target, fleet, context.seed, name).await {
         context.records.send(Line::Evidence(evidence));
     }
     context.client.close_idle();

@@ -7,7 +7,7 @@ use crate::client::{Client, Limits};
 use crate::clock::RunClock;
 use crate::record::Slo;
 use crate::scenario::{Scenario, TargetSpec};
-use crate::target::{Direct, Fleet, Target, Url};
+use crate::target::{Direct, Fleet, Streamgate, Target, Url};
 
 pub(super) struct Setup {
     pub(super) target: Arc<dyn Target>,
@@ -27,8 +27,8 @@ impl Setup {
             TargetSpec::Direct(spec) => Arc::new(Direct::new(spec, &engines)?),
             TargetSpec::Url(spec) => Arc::new(Url::new(spec).await?),
             TargetSpec::Streamgate(spec) => {
-                let _ = (spec, options);
-                anyhow::bail!("later")
+                let (program, out) = (options.streamgate.as_deref(), &options.out);
+                Arc::new(Streamgate::start(scenario, spec, program, out, engines).await?)
             }
         };
         Ok(Self { target, fleet })

@@ -206,8 +206,8 @@ pub struct StreamgateSpec {
     pub strategy: Policy,
     /// Tenants, in the shape of the configuration, without keys: those are made up.
     pub tenants: Vec<serde_json::Map<String, serde_json::Value>>,
-    /// Further keys of the configuration, merged over the generated ones. Durations in them are
-    /// not scaled.
+    /// Further keys of the configuration, merged over the generated ones. Durations in it, and in
+    /// `tenants` and `pool`, are virtual; those of `quota` are real.
     pub config: serde_json::Map<String, serde_json::Value>,
     /// Further keys of the pool.
     pub pool: serde_json::Map<String, serde_json::Value>,

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use futures::future::{BoxFuture, FutureExt};
 
-use super::{Ask, Route, Routed, Target, playable};
+use super::{Ask, Counted, Route, Routed, Target, playable};
 use crate::plan::Random;
 use crate::scenario::{DirectSpec, PhaseSpec, Policy};
 use crate::sync::lock;
@@ -166,8 +166,9 @@ impl Target for Direct {
         async { Ok(()) }.boxed()
     }
 
-    fn evidence(&self) -> Vec<(String, BTreeMap<String, u64>)> {
-        vec![("router".into(), lock(&self.state).selections.clone())]
+    fn evidence(&self) -> BoxFuture<'_, Counted> {
+        let counted = Counted::from([("router".into(), lock(&self.state).selections.clone())]);
+        async move { counted }.boxed()
     }
 }
 

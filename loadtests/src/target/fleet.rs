@@ -1,10 +1,10 @@
 //! The simulated engines of a run.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use super::Counted;
 use crate::engine::{Engine, EngineConfig, InstantProfile, Profile};
 use crate::scenario::{EngineProfile, EngineSpec};
 use crate::sync::lock;
@@ -135,7 +135,7 @@ impl Fleet {
 
     /// What each engine counted since the last reset.
     #[must_use]
-    pub fn evidence(&self) -> Vec<(String, BTreeMap<String, u64>)> {
+    pub fn evidence(&self) -> Counted {
         let counts = |m: &Member| {
             let stats = m.engine.stats();
             let counts = [

@@ -2,10 +2,12 @@
 
 mod direct;
 mod fleet;
+pub(crate) mod streamgate;
 mod url;
 
 pub use direct::Direct;
 pub use fleet::Fleet;
+pub use streamgate::Streamgate;
 pub use url::{BaseUrl, Url, UrlError};
 
 use std::collections::BTreeMap;
@@ -84,9 +86,9 @@ pub trait Target: Send + Sync {
         Vec::new()
     }
 
-    /// What it counted since the phase began, as `(source, counts)`.
-    fn evidence(&self) -> Vec<(String, BTreeMap<String, u64>)> {
-        Vec::new()
+    /// What it counted since the phase began.
+    fn evidence(&self) -> BoxFuture<'_, Counted> {
+        async { Counted::new() }.boxed()
     }
 
     /// Stops what it started.
@@ -94,6 +96,9 @@ pub trait Target: Send + Sync {
         async {}.boxed()
     }
 }
+
+/// Counts by source.
+pub type Counted = BTreeMap<String, BTreeMap<String, u64>>;
 
 /// What a router may know of a request.
 #[derive(Debug, Clone, Copy)]
@@ -155,15 +160,14 @@ impl Route {
 }
 
 /// All evidence of a phase: the engines' and the target's.
-#[must_use]
-pub fn evidence(
+pub async fn evidence(
     target: &dyn Target,
     fleet: Option<&Fleet>,
     seed: u64,
     phase: &str,
 ) -> Vec<Evidence> {
     let engines = fleet.map(Fleet::evidence).unwrap_or_default();
-    let all = engines.into_iter().chain(target.evidence());
+    let all = engines.into_iter().chain(target.evidence().await);
     all.map(|(source, counts)| Evidence { seed, phase: phase.to_owned(), source, counts }).collect()
 }
 
