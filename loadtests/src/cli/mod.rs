@@ -1,10 +1,12 @@
 //! The command line.
 
 mod capacity;
+mod demo;
 mod engine;
 mod history;
 mod report;
 mod run;
+mod signals;
 mod summary;
 
 use std::process::ExitCode;
@@ -29,6 +31,7 @@ enum Command {
     Manifest(report::ManifestArgs),
     History(history::Args),
     Capacity(capacity::Args),
+    Demo(demo::Args),
 }
 
 impl Cli {
@@ -42,6 +45,7 @@ impl Cli {
             Command::Manifest(args) => report::manifest(&args),
             Command::History(args) => history::run(&args),
             Command::Capacity(args) => capacity::run(&args),
+            Command::Demo(args) => demo::run(args),
             Command::Engine(args) => engine::run(args).map(|()| ExitCode::SUCCESS),
         }
     }

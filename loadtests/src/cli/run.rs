@@ -9,6 +9,7 @@ use streamgate_loadtests::run::{Options, run as run_scenario};
 use streamgate_loadtests::scenario::{Policy, Scenario, Spacing, TargetSpec};
 use tokio_util::sync::CancellationToken;
 
+use super::signals::stopped;
 use super::summary;
 
 /// Run a scenario, record every planned request, and write a report.
@@ -108,11 +109,9 @@ fn command() -> String {
 
 /// The first signal stops the run and keeps what was measured; the second ends the program.
 async fn stop_on_signal(stop: CancellationToken) {
-    if tokio::signal::ctrl_c().await.is_ok() {
-        eprintln!("\nstopping; what was measured is kept (once more to end at once)");
-        stop.cancel();
-    }
-    if tokio::signal::ctrl_c().await.is_ok() {
-        std::process::exit(130);
-    }
+    stopped().await;
+    eprintln!("\nstopping; what was measured is kept (once more to end at once)");
+    stop.cancel();
+    stopped().await;
+    std::process::exit(130);
 }

@@ -36,6 +36,8 @@ impl Process {
             .stdin(Stdio::null())
             .stdout(file.try_clone()?)
             .stderr(file)
+            // Ctrl-C on the terminal is for the load tester, which then ends its children in order.
+            .process_group(0)
             .kill_on_drop(true)
             .spawn()
             .with_context(|| format!("cannot start {} ({})", name, program.display()))?;
@@ -67,6 +69,13 @@ impl Process {
         lines[lines.len().saturating_sub(20)..].join("\n")
     }
 
+    /// Waits until it ends by itself; tells how, with the last lines of its output.
+    pub(crate) async fn ended(&mut self) -> String {
+        let status = self.child.wait().await;
+        let status = status.map_or_else(|e| e.to_string(), |s| s.to_string());
+        format!("{status}\n{}", self.tail())
+    }
+
     /// Sends a signal.
     pub(crate) fn signal(&self, signal: Signal) -> anyhow::Result<()> {
         let id = self.child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
@@ -89,7 +98,6 @@ impl Process {
             }
         }
     }
-
 }
 
 /// A port that is free now.
