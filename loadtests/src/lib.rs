@@ -1,6 +1,21 @@
-//! What Streamgate is tested with: the simulated engine, and a server that replays transcripts.
+//! What Streamgate is tested with: a simulated engine and a server that replays transcripts; an
+//! open- and closed-loop client with scenarios that reproduce the published studies; and reports
+//! that can be recomputed from their records.
 
+pub mod client;
+pub mod clock;
+pub mod demo;
 pub mod engine;
+pub mod figures;
+pub mod history;
 mod http1;
+pub mod manifest;
+pub mod null;
+pub mod plan;
+pub mod record;
 pub mod replay;
+pub mod report;
+pub mod run;
+pub mod scenario;
 mod sync;
+pub mod target;
