@@ -10,3 +10,4 @@
 
 mod slots;
 mod support;
+mod transcripts;
