@@ -12,3 +12,4 @@ mod drain;
 mod slots;
 mod startup;
 mod support;
+mod transcripts;

@@ -174,6 +174,11 @@ impl Gate {
         self.output.lock().unwrap().clone()
     }
 
+    /// Lines written since the last call of this.
+    pub fn take_output(&self) -> Vec<String> {
+        std::mem::take(&mut *self.output.lock().unwrap())
+    }
+
     /// Log lines of ended requests.
     pub fn request_lines(&self) -> Vec<Value> {
         let lines = self.output();

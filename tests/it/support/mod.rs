@@ -2,6 +2,7 @@
 
 pub mod gate;
 pub mod metrics;
+pub mod replayer;
 pub mod wire;
 
 pub use gate::{Gate, Setup};

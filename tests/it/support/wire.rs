@@ -244,7 +244,14 @@ impl Wire {
         }
     }
 
-    async fn more(&mut self) -> Result<(), Ending> {
+    /// Up to `most` bytes that have come and were not looked at yet.
+    pub fn take_buffered(&mut self, most: usize) -> Vec<u8> {
+        let most = most.min(self.buffer.len());
+        self.buffer.drain(..most).collect()
+    }
+
+    /// Wait for more bytes.
+    pub async fn more(&mut self) -> Result<(), Ending> {
         match bounded("bytes or the end", self.stream.read_buf(&mut self.buffer)).await {
             Ok(0) => Err(Ending::Cut),
             Ok(_) => Ok(()),
