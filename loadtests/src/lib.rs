@@ -5,6 +5,7 @@
 #![allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
+    clippy::cast_possible_wrap,
     reason = "virtual times and figures are rounded to whole units on purpose; all are small"
 )]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool's output")]
