@@ -8,6 +8,10 @@
     reason = "a failed assumption fails the test"
 )]
 
+mod broken;
+mod cancel;
 mod drain;
+mod failover;
 mod slots;
 mod support;
+mod timeouts;
