@@ -40,7 +40,9 @@ fn cases(api: Api) -> Vec<Case> {
         Api::Completions | Api::Chat => {
             (("upstream_error", "upstream_error"), ("truncated", "upstream_abort"))
         }
-        Api::Messages => (("upstream_error", "upstream_error"), ("upstream_error", "upstream_error")),
+        Api::Messages => {
+            (("upstream_error", "upstream_error"), ("upstream_error", "upstream_error"))
+        }
         Api::Responses => (("truncated", TRUNCATED), ("truncated", TRUNCATED)),
     };
     vec![
@@ -148,7 +150,8 @@ async fn an_engines_abort_passes_if_that_is_wanted() {
         for (n, stream) in [true, false].into_iter().enumerate() {
             let id = format!("{}-{n}", api.name());
             let request = if stream { api.stream(50) } else { api.plain(3) };
-            let request = request.fault(&format!("abort-after={}", api.opening_events() + 3)).id(&id);
+            let request =
+                request.fault(&format!("abort-after={}", api.opening_events() + 3)).id(&id);
             let direct = ask(Proto::H1, engine.addr(), &request).await;
             for proto in Proto::ALL {
                 let answer = ask(proto, gate.proxy, &request).await;

@@ -94,7 +94,12 @@ async fn a_full_engine_moves_the_request_and_is_not_marked() {
 
     let alone = gate(&[&full], "").await;
     let answer = ask(Proto::H1, alone.proxy, &Api::Chat.stream(3)).await;
-    assert_eq!((answer.status, answer.reason()), (503, Some("pool_saturated")), "{}", answer.text());
+    assert_eq!(
+        (answer.status, answer.reason()),
+        (503, Some("pool_saturated")),
+        "{}",
+        answer.text()
+    );
     assert!(answer.headers.contains_key("retry-after"));
 }
 
@@ -155,7 +160,9 @@ async fn a_stale_connection_is_not_the_requests_fault() {
             }
             drop(stale);
             let mut taken = engine.next().await;
-            taken.write("HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}").await;
+            taken
+                .write("HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}")
+                .await;
             assert_eq!((call.answer().await.status), 200);
         }
     }

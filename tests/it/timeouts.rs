@@ -92,14 +92,20 @@ async fn write_stall() {
     let mut deaf = Wire::connect(gate.proxy).await;
     deaf.send(&endless.clone().id("h1").bytes()).await;
     let line = gate.line_of("h1").await;
-    assert_eq!((line["outcome"].as_str(), line["error"].as_str()), (Some("timed_out"), Some("write_stall")));
+    assert_eq!(
+        (line["outcome"].as_str(), line["error"].as_str()),
+        (Some("timed_out"), Some("write_stall"))
+    );
     gate.settled().await;
 
     let mut connection = H2::connect(gate.proxy).await;
     let mut call = connection.send(&endless.clone().id("h2")).await;
     call.head().await.unwrap();
     let line = gate.line_of("h2").await;
-    assert_eq!((line["outcome"].as_str(), line["error"].as_str()), (Some("timed_out"), Some("write_stall")));
+    assert_eq!(
+        (line["outcome"].as_str(), line["error"].as_str()),
+        (Some("timed_out"), Some("write_stall"))
+    );
     let metrics = gate.settled().await;
     assert_eq!(metrics.outcome("timed_out"), 2.0);
     engine.wait_stats(|stats| stats.in_flight == 0, Duration::from_secs(5)).await.unwrap();
@@ -183,7 +189,10 @@ async fn an_expired_hold_gives_head_openings_and_keep_alives() {
         let (rest, ending) = call.rest().await;
         assert_eq!(ending, Ending::Whole);
         assert!(rest.starts_with("event: content_block_delta"), "{rest}");
-        assert!(rest.ends_with("event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"), "{rest}");
+        assert!(
+            rest.ends_with("event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"),
+            "{rest}"
+        );
     }
     assert_eq!(gate.settled().await.outcome("complete"), 2.0);
 }

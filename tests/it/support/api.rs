@@ -104,7 +104,9 @@ impl Api {
         };
         let fits = match self {
             Self::Completions | Self::Chat => words(&data["error"], &["message", "type", "code"]),
-            Self::Messages => data["type"] == "error" && words(&data["error"], &["type", "message"]),
+            Self::Messages => {
+                data["type"] == "error" && words(&data["error"], &["type", "message"])
+            }
             Self::Responses => {
                 data["type"] == "error"
                     && words(&data, &["message", "code"])
