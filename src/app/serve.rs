@@ -64,6 +64,8 @@ async fn run(process: Process) -> Result<u8, Failure> {
     let lifecycle = Lifecycle::start(&config.drain, process.admission.clone());
     let observer = Arc::new(process.observer(lifecycle.clone()));
     process.pools.keep();
+    // Before anybody can know that this process serves, and tell it to stop.
+    signals::forward(lifecycle.clone())?;
     tracing::info!(
         version = VERSION,
         proxy = %proxy.local_addr()?,
@@ -72,7 +74,6 @@ async fn run(process: Process) -> Result<u8, Failure> {
         "serving"
     );
     let admin = tokio::spawn(admin_port(&process, &config, admin, observer, &lifecycle));
-    signals::forward(lifecycle.clone())?;
     let accepting = accept(proxy, tls, process.gateway.clone(), lifecycle.leaving());
     let code = tokio::select! {
         code = lifecycle.exit() => code,

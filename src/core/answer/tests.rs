@@ -222,7 +222,7 @@ fn a_broken_stream_ends_with_an_error_event_of_its_api() {
 #[test]
 fn a_cut_by_time_or_drain_has_its_name_in_the_anthropic_dialect() {
     let kind = |code| event(&error_event(Api::Messages, code, "x")).1["error"]["type"].clone();
-    assert_eq!(kind("timed_out"), "timeout_error");
-    assert_eq!(kind("drain_cut"), "overloaded_error");
+    assert_eq!(kind("stream_idle_timeout"), "timeout_error");
+    assert_eq!(kind("draining"), "overloaded_error");
     assert_eq!(kind("anything"), "api_error");
 }
