@@ -170,11 +170,6 @@ impl Client {
         // HTTP/2: dropping the stream without END_STREAM lets queued DATA go out and then resets
         // it; an explicit reset would discard the event that is still queued.
     }
-
-    /// Complete an HTTP/2 stream whose answer was ended; does nothing to one that was aborted.
-    pub async fn end_stream(self) {
-        drop(self.session);
-    }
 }
 
 fn lost(error: &pingora_core::Error) -> Lost {

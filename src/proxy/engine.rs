@@ -55,16 +55,23 @@ impl Engines {
     ///
     /// # Errors
     /// No connection within the connect timeout: the engine saw nothing of the request.
-    pub async fn connect(&self, address: SocketAddr) -> Result<EngineCall> {
+    pub async fn connect(&self, address: SocketAddr) -> Result<Box<EngineCall>> {
         let peer = self.peer(address);
         let (session, reused) = self.connector.get_http_session(&peer).await?;
-        Ok(EngineCall { session, peer, reused, request_whole: false, failed: None, broken: false })
+        Ok(Box::new(EngineCall {
+            session,
+            peer,
+            reused,
+            request_whole: false,
+            failed: None,
+            broken: false,
+        }))
     }
 
     /// Give the connection of a finished answer back, or close it if it is not clean.
-    pub async fn release(&self, call: EngineCall) {
+    pub async fn release(&self, call: Box<EngineCall>) {
         if call.request_whole {
-            let EngineCall { session, peer, .. } = call;
+            let EngineCall { session, peer, .. } = *call;
             let idle = Some(self.timeouts.pool_idle);
             self.connector.release_http_session(session, &peer, idle).await;
         }
@@ -176,7 +183,7 @@ impl EngineCall {
     ///
     /// What the engine still sends is read and dropped: closing with unread bytes would turn the
     /// FIN into a reset, which some engines notice only at their next write.
-    pub async fn abandon(mut self) {
+    pub async fn abandon(mut self: Box<Self>) {
         self.session.shutdown().await;
         let _ = timeout(ABORT_CONFIRM, self.read_to_close()).await;
     }

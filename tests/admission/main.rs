@@ -8,6 +8,7 @@
 )]
 
 mod close;
+mod drain;
 mod queue;
 mod reject;
 mod sequences;

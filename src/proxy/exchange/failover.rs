@@ -12,7 +12,7 @@ use crate::core::cause::Selection;
 use crate::core::outcome::Outcome;
 use crate::core::reason::Reason;
 use crate::core::rejection::Rejection;
-use crate::core::retry::End;
+use crate::core::retry::{End, Kind};
 use crate::core::stream::TrackerOptions;
 use crate::proxy::client::Client;
 use crate::proxy::heads::{Towards, engine_head};
@@ -23,7 +23,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 /// What the client is to get.
 pub(super) enum Found {
-    Reply(Reply),
+    Reply(Box<Reply>),
     /// An engine's own error, which no other engine would mend.
     ErrorAnswer {
         head: Box<ResponseHeader>,
@@ -83,7 +83,7 @@ struct Search<'a> {
 
 impl Search<'_> {
     async fn run(mut self, slot: &mut Option<Attempt>) -> Result<Found, Stop> {
-        let mut attempts = self.context.pool.attempts(self.request.facts.stream);
+        let mut attempts = self.context.pool.attempts(kind(self.request, &self.head));
         let mut last = None;
         loop {
             let lease = match attempts.pick() {
@@ -94,7 +94,7 @@ impl Search<'_> {
             let running = slot.insert(Attempt { lease, call: None });
             let asked = Instant::now();
             let lost = match self.attempt(running).await {
-                Ok(reply) => return Ok(Found::Reply(reply)),
+                Ok(reply) => return Ok(Found::Reply(Box::new(reply))),
                 Err(lost) => lost,
             };
             let next = attempts.failed(&running.lease, lost.as_failure(asked.elapsed()), false);
@@ -142,6 +142,14 @@ impl Search<'_> {
             Err(_) => self.account.upstream_status,
         };
         answer
+    }
+}
+
+fn kind(request: &Request, head: &RequestHeader) -> Kind {
+    match (request.facts.stream, head.method.is_safe()) {
+        (true, _) => Kind::Stream,
+        (false, true) => Kind::Read,
+        (false, false) => Kind::Answer,
     }
 }
 
