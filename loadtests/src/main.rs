@@ -1,5 +1,7 @@
 //! `streamgate-loadtests`: one file a subcommand under `cli`.
 
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "the command line's own output")]
+
 mod cli;
 
 use std::process::ExitCode;

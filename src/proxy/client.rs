@@ -29,12 +29,13 @@ pub struct Client {
     address: IpAddr,
     leaving: watch::Receiver<bool>,
     write_stall: Option<Duration>,
+    sent: u64,
 }
 
 impl Client {
     /// Wrap a session whose request head has been read.
     pub fn new(session: ServerSession, address: IpAddr, leaving: watch::Receiver<bool>) -> Self {
-        Self { session, address, leaving, write_stall: None }
+        Self { session, address, leaving, write_stall: None, sent: 0 }
     }
 
     /// The session back, for the next request of the connection.
@@ -58,6 +59,11 @@ impl Client {
     /// The head of an HTTP/1 request as it came over the wire, in bytes.
     pub fn head_bytes(&self) -> usize {
         self.session.as_http1().map_or(0, |session| session.get_headers_raw_bytes().len())
+    }
+
+    /// Bytes of the answer's body that were given to the connection.
+    pub fn sent(&self) -> u64 {
+        self.sent
     }
 
     /// Bounds every write from now on.
@@ -119,7 +125,11 @@ impl Client {
 
     /// Send one piece of the body; `end` ends the answer cleanly.
     pub async fn send(&mut self, piece: Bytes, end: bool) -> Result<(), Lost> {
-        self.session.write_response_body(piece, end).await.map_err(|error| lost(&error))
+        let length = piece.len() as u64;
+        let written = self.session.write_response_body(piece, end).await;
+        written.map_err(|error| lost(&error))?;
+        self.sent += length;
+        Ok(())
     }
 
     /// Send pieces in order, small ones joined. `pieces` is left empty.
@@ -133,10 +143,7 @@ impl Client {
         let mut joined = BytesMut::new();
         for piece in pieces.drain(..) {
             if joined.len() + piece.len() > JOIN_BYTES && !joined.is_empty() {
-                self.session
-                    .write_response_body(joined.split().freeze(), false)
-                    .await
-                    .map_err(|error| lost(&error))?;
+                self.send(joined.split().freeze(), false).await?;
             }
             joined.extend_from_slice(&piece);
         }
@@ -162,11 +169,6 @@ impl Client {
         }
         // HTTP/2: dropping the stream without END_STREAM lets queued DATA go out and then resets
         // it; an explicit reset would discard the event that is still queued.
-    }
-
-    /// Complete an HTTP/2 stream whose answer was ended; does nothing to one that was aborted.
-    pub async fn end_stream(self) {
-        drop(self.session);
     }
 }
 

@@ -10,7 +10,7 @@ use pingora_core::connectors::http::Connector;
 use pingora_core::protocols::http::client::HttpSession;
 use pingora_core::protocols::l4::ext::TcpKeepalive;
 use pingora_core::upstreams::peer::HttpPeer;
-use pingora_core::{Error, ErrorType, Result};
+use pingora_core::{BError, Error, ErrorType, Result};
 use pingora_http::{RequestHeader, ResponseHeader};
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -55,16 +55,23 @@ impl Engines {
     ///
     /// # Errors
     /// No connection within the connect timeout: the engine saw nothing of the request.
-    pub async fn connect(&self, address: SocketAddr) -> Result<EngineCall> {
+    pub async fn connect(&self, address: SocketAddr) -> Result<Box<EngineCall>> {
         let peer = self.peer(address);
         let (session, reused) = self.connector.get_http_session(&peer).await?;
-        Ok(EngineCall { session, peer, reused, request_whole: false })
+        Ok(Box::new(EngineCall {
+            session,
+            peer,
+            reused,
+            request_whole: false,
+            failed: None,
+            broken: false,
+        }))
     }
 
     /// Give the connection of a finished answer back, or close it if it is not clean.
-    pub async fn release(&self, call: EngineCall) {
+    pub async fn release(&self, call: Box<EngineCall>) {
         if call.request_whole {
-            let EngineCall { session, peer, .. } = call;
+            let EngineCall { session, peer, .. } = *call;
             let idle = Some(self.timeouts.pool_idle);
             self.connector.release_http_session(session, &peer, idle).await;
         }
@@ -92,6 +99,10 @@ pub struct EngineCall {
     reused: bool,
     /// The whole request was written, so that the connection may be used again.
     request_whole: bool,
+    /// How the body broke, to be told by the next read.
+    failed: Option<BError>,
+    /// The body broke.
+    broken: bool,
 }
 
 impl EngineCall {
@@ -127,24 +138,42 @@ impl EngineCall {
         self.reused
     }
 
-    /// Nothing more will come; the body ended cleanly.
+    /// Nothing more will come; the body ended cleanly. (A session is done after an error too.)
     pub fn is_done(&mut self) -> bool {
-        self.session.response_done()
+        !self.broken && self.session.response_done()
     }
 
     /// The next piece of the body, joined with what is already here; `None` at its clean end.
     /// Cancel-safe.
     pub async fn read(&mut self) -> Result<Option<Bytes>> {
-        let Some(first) = self.session.read_response_body().await? else { return Ok(None) };
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
+        let first = match self.session.read_response_body().await {
+            Ok(Some(first)) => first,
+            Ok(None) => return Ok(None),
+            Err(error) => {
+                self.broken = true;
+                return Err(error);
+            }
+        };
         let mut joined: Option<BytesMut> = None;
         let mut length = first.len();
         while length < JOIN_BYTES && !self.session.response_done() {
-            // An error here comes again at the next read: pingora's reader keeps its error state.
-            let Some(Ok(Some(more))) = now_or_never(self.session.read_response_body()).await else {
-                break;
-            };
-            length += more.len();
-            joined.get_or_insert_with(|| BytesMut::from(&first[..])).extend_from_slice(&more);
+            match now_or_never(self.session.read_response_body()).await {
+                Some(Ok(Some(more))) => {
+                    length += more.len();
+                    joined
+                        .get_or_insert_with(|| BytesMut::from(&first[..]))
+                        .extend_from_slice(&more);
+                }
+                Some(Err(error)) => {
+                    self.broken = true;
+                    self.failed = Some(error);
+                    break;
+                }
+                Some(Ok(None)) | None => break,
+            }
         }
         Ok(Some(joined.map_or(first, BytesMut::freeze)))
     }
@@ -154,7 +183,7 @@ impl EngineCall {
     ///
     /// What the engine still sends is read and dropped: closing with unread bytes would turn the
     /// FIN into a reset, which some engines notice only at their next write.
-    pub async fn abandon(mut self) {
+    pub async fn abandon(mut self: Box<Self>) {
         self.session.shutdown().await;
         let _ = timeout(ABORT_CONFIRM, self.read_to_close()).await;
     }

@@ -7,6 +7,7 @@ use crate::core::endpoint_health::HealthRules;
 use crate::core::ids::{EndpointId, PoolId};
 use crate::core::observe::{EndpointPhase, PoolState};
 use crate::core::policy::ModelSet;
+use crate::core::retry::Kind;
 use crate::core::retry_budget::RetryBudget;
 use crate::core::routing::{Candidate, NoChoice, least_in_flight};
 use crate::core::sync::lock;
@@ -102,10 +103,10 @@ impl Pool {
         Ok(EndpointLease::new(Arc::clone(chosen), address, now))
     }
 
-    /// The attempts of one request that was admitted; `streamed`: its client waits for a stream.
-    pub fn attempts(self: &Arc<Self>, streamed: bool) -> Attempts {
+    /// The attempts of one request that was admitted.
+    pub fn attempts(self: &Arc<Self>, kind: Kind) -> Attempts {
         lock(&self.budget).request(Instant::now().into_std());
-        Attempts::new(Arc::clone(self), streamed)
+        Attempts::new(Arc::clone(self), kind)
     }
 
     /// Count one request that wants this pool, until the guard is dropped.

@@ -37,7 +37,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let scraper = Scraper::start(recorder.sender(), clock, Span(args.every.into()), endpoints);
         match args.length {
             Some(length) => {
-                drop(tokio::time::timeout(length.into(), tokio::signal::ctrl_c()).await)
+                drop(tokio::time::timeout(length.into(), tokio::signal::ctrl_c()).await);
             }
             None => tokio::signal::ctrl_c().await?,
         }

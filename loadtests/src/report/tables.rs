@@ -118,12 +118,12 @@ pub(super) fn compared(figures: &Figures) -> Table {
 fn compared_row(row: &Compared) -> Vec<String> {
     let e = &row.expect;
     let digits = decimals(&e.figure);
-    let some = |v: Option<f64>| v.map(|v| format!("{v:.digits$}")).unwrap_or_else(|| "–".into());
+    let some = |v: Option<f64>| v.map_or_else(|| "–".into(), |v| format!("{v:.digits$}"));
     let bound = match (e.at_least, e.at_most) {
         (Some(low), Some(high)) => format!("{low} to {high}"),
         (Some(low), None) => format!("≥ {low}"),
         (None, Some(high)) => format!("≤ {high}"),
-        (None, None) => e.tolerance.map(|t| format!("± {t}")).unwrap_or_else(|| "–".into()),
+        (None, None) => e.tolerance.map_or_else(|| "–".into(), |t| format!("± {t}")),
     };
     let all: Vec<String> = row.measured.iter().map(|m| shown(*m, digits).to_string()).collect();
     let measured = match all.as_slice() {

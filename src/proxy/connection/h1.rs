@@ -25,7 +25,8 @@ pub(super) async fn serve(
             return;
         }
         let mut client = Client::new(session, peer, leaving.clone());
-        match gateway.exchange(&mut client).await {
+        // Boxed: a connection that waits for its next request must not keep this space.
+        match Box::pin(gateway.exchange(&mut client)).await {
             After::Keep => {}
             After::Close => return,
         }

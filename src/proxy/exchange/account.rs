@@ -10,7 +10,6 @@ use crate::core::timing::Timing;
 use crate::proxy::client::Client;
 use crate::telemetry::{RequestEvent, Tokens};
 use rand::Rng;
-use std::net::IpAddr;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -30,9 +29,7 @@ pub(super) struct Account {
     /// The status sent to the client.
     pub status: Option<u16>,
     pub bytes_received: u64,
-    pub bytes_sent: u64,
     answer: AnswerFacts,
-    client: IpAddr,
 }
 
 /// What the answer said of itself.
@@ -63,9 +60,7 @@ impl Account {
             upstream_status: None,
             status: None,
             bytes_received: 0,
-            bytes_sent: 0,
             answer: AnswerFacts::default(),
-            client: client.address(),
         }
     }
 
@@ -90,7 +85,13 @@ impl Account {
     }
 
     /// The event of this request.
-    pub fn close(self, mut event: RequestEvent, end: &End, slo: &Slo) -> RequestEvent {
+    pub fn close(
+        self,
+        mut event: RequestEvent,
+        end: &End,
+        client: &Client,
+        slo: &Slo,
+    ) -> RequestEvent {
         let tokens = self.tokens();
         event.model = self.model;
         event.api = self.api.as_str();
@@ -115,27 +116,22 @@ impl Account {
         event.tokens = tokens;
         event.finish_reasons = self.answer.finish_reasons;
         event.bytes_received = self.bytes_received;
-        event.bytes_sent = self.bytes_sent;
-        event.client = Some(self.client);
+        event.bytes_sent = client.sent();
+        event.client = Some(client.address());
         if self.api != Api::Plain {
             event.good = Some(slo.good(event.outcome, &event.latencies()));
         }
         event
     }
 
+    /// The engine's last report. What was delivered after it, or without any, is charged too: a
+    /// stream that was cut or left is not free.
     fn tokens(&self) -> Tokens {
-        match (&self.answer.usage, self.answer.delivered) {
-            (Some(usage), _) => Tokens {
-                prompt: usage.prompt,
-                completion: usage.completion,
-                cached: usage.cached,
-                estimated: false,
-            },
-            (None, 0) => Tokens::default(),
-            (None, delivered) => {
-                Tokens { completion: Some(delivered), estimated: true, ..Tokens::default() }
-            }
-        }
+        let usage = self.answer.usage.unwrap_or_default();
+        let reported = usage.completion.unwrap_or(0);
+        let estimated = self.answer.delivered > reported;
+        let completion = if estimated { Some(self.answer.delivered) } else { usage.completion };
+        Tokens { prompt: usage.prompt, completion, cached: usage.cached, estimated }
     }
 }
 

@@ -54,6 +54,8 @@ pub(super) enum Lost {
     Unanswered { reused: bool },
     /// An answer of 500 or above, read whole.
     Status { head: Box<ResponseHeader>, body: Bytes },
+    /// An answer of 500 or above whose body never came whole.
+    HalfStatus(u16),
     /// An answer began with 200 and was lost before its first token.
     Early,
     /// A stream began with 200 and its first word was an error.
@@ -69,6 +71,7 @@ impl Lost {
             Self::NotConnected { .. } => Failure::NotConnected,
             Self::Unanswered { reused } => Failure::Unanswered { reused: *reused, after },
             Self::Status { head, body } => Failure::Status { status: head.status.as_u16(), body },
+            Self::HalfStatus(status) => Failure::Status { status: *status, body: b"" },
             Self::Early | Self::GivenUp => Failure::LostEarly,
             Self::EarlyError(error) => {
                 Failure::EarlyError { status: error.status, message: error.message.as_deref() }
@@ -96,16 +99,24 @@ pub(super) async fn attempt(
         return Err(Lost::Unanswered { reused: false });
     };
     match head.status.as_u16() {
-        500.. => {
-            let body = timeout(ERROR_BODY_TIME, read_up_to(call, ERROR_BODY)).await;
-            let body = body.ok().and_then(Result::ok).unwrap_or_default();
-            Err(Lost::Status { head: Box::new(head), body })
-        }
+        500.. => error_status(call, head).await,
         200 if is_event_stream(&head) && question.api != Api::Plain => {
             hold(call, head, question).await
         }
         200 if question.api != Api::Plain => hold_plain(call, head, question.api).await,
         _ => Ok(Reply { head, body: ReplyBody::Plain { read: Bytes::new() } }),
+    }
+}
+
+/// Read an error answer whole, so that it can be judged. One that is too large for that is nothing
+/// an engine is known to say, and passes like any answer.
+async fn error_status(call: &mut EngineCall, head: ResponseHeader) -> Result<Reply, Lost> {
+    match timeout(ERROR_BODY_TIME, read_up_to(call, ERROR_BODY)).await {
+        Ok(Ok(read)) if read.len() > ERROR_BODY => {
+            Ok(Reply { head, body: ReplyBody::Plain { read } })
+        }
+        Ok(Ok(body)) => Err(Lost::Status { head: Box::new(head), body }),
+        Ok(Err(_)) | Err(_) => Err(Lost::HalfStatus(head.status.as_u16())),
     }
 }
 

@@ -45,7 +45,6 @@ pub(super) async fn error_answer(
     body: Bytes,
     account: &mut Account,
 ) -> End {
-    account.bytes_sent += body.len() as u64;
     let sent = async {
         send_head(client, head, account).await?;
         client.send(body, true).await
@@ -111,10 +110,8 @@ async fn deliver_plain(
 ) -> End {
     let engines = &context.gateway.engines;
     let idle = context.live.config.timeouts.stream_idle;
-    let sent = &mut account.bytes_sent;
-    match plain::relay(client, &mut work, read, idle, context.total, sent).await {
+    match plain::relay(client, &mut work, read, idle, context.total).await {
         Ok(relayed) => {
-            account.bytes_sent += relayed.last.len() as u64;
             let answer = relayed.body.map(|body| plain_answer(api, &body));
             account.answered(answer.map(|answer| answer.usage));
             work.end(engines).await;

@@ -12,7 +12,7 @@ use crate::core::cause::Selection;
 use crate::core::outcome::Outcome;
 use crate::core::reason::Reason;
 use crate::core::rejection::Rejection;
-use crate::core::retry::End;
+use crate::core::retry::{End, Kind};
 use crate::core::stream::TrackerOptions;
 use crate::proxy::client::Client;
 use crate::proxy::heads::{Towards, engine_head};
@@ -23,7 +23,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 /// What the client is to get.
 pub(super) enum Found {
-    Reply(Reply),
+    Reply(Box<Reply>),
     /// An engine's own error, which no other engine would mend.
     ErrorAnswer {
         head: Box<ResponseHeader>,
@@ -83,7 +83,7 @@ struct Search<'a> {
 
 impl Search<'_> {
     async fn run(mut self, slot: &mut Option<Attempt>) -> Result<Found, Stop> {
-        let mut attempts = self.context.pool.attempts(self.request.facts.stream);
+        let mut attempts = self.context.pool.attempts(kind(self.request, &self.head));
         let mut last = None;
         loop {
             let lease = match attempts.pick() {
@@ -94,7 +94,7 @@ impl Search<'_> {
             let running = slot.insert(Attempt { lease, call: None });
             let asked = Instant::now();
             let lost = match self.attempt(running).await {
-                Ok(reply) => return Ok(Found::Reply(reply)),
+                Ok(reply) => return Ok(Found::Reply(Box::new(reply))),
                 Err(lost) => lost,
             };
             let next = attempts.failed(&running.lease, lost.as_failure(asked.elapsed()), false);
@@ -137,10 +137,19 @@ impl Search<'_> {
         self.account.upstream_status = match &answer {
             Ok(reply) => Some(reply.head.status.as_u16()),
             Err(Lost::Status { head, .. }) => Some(head.status.as_u16()),
+            Err(Lost::HalfStatus(status)) => Some(*status),
             Err(Lost::Early | Lost::EarlyError(_) | Lost::GivenUp) => Some(200),
             Err(_) => self.account.upstream_status,
         };
         answer
+    }
+}
+
+fn kind(request: &Request, head: &RequestHeader) -> Kind {
+    match (request.facts.stream, head.method.is_safe()) {
+        (true, _) => Kind::Stream,
+        (false, true) => Kind::Read,
+        (false, false) => Kind::Answer,
     }
 }
 
@@ -153,10 +162,11 @@ fn give_up(end: End, last: Option<Lost>) -> Result<Found, Stop> {
             outcome_of(reason, last.is_some()),
             Rejection::new(reason, message_of(reason, last.as_ref())),
         )),
-        (End::PassOn | End::Broken, _) => Err(Stop::Refuse(
-            Outcome::UpstreamError,
-            Rejection::new(Reason::UpstreamUnreachable, "The engine gave the request up."),
-        )),
+        (End::PassOn | End::Broken, last) => {
+            let message = message_of(Reason::UpstreamUnreachable, last.as_ref());
+            let rejection = Rejection::new(Reason::UpstreamUnreachable, message);
+            Err(Stop::Refuse(Outcome::UpstreamError, rejection))
+        }
     }
 }
 
@@ -180,6 +190,7 @@ fn message_of(reason: Reason, last: Option<&Lost>) -> &'static str {
         (_, Some(Lost::NotConnected { refused: false })) => "The engine could not be reached.",
         (_, Some(Lost::Early)) => "The engine was lost before its first token.",
         (_, Some(Lost::GivenUp)) => "The engine gave the request up.",
+        (_, Some(Lost::HalfStatus(_))) => "The engine's error answer was not whole.",
         _ => "The engine closed the connection unanswered.",
     }
 }

@@ -110,7 +110,7 @@ impl Gateway {
                 refuse::refuse(client, &mut account, outcome, &rejection).await
             }
         };
-        let event = account.close(arrival.event(end.outcome), &end, &live.config.slo);
+        let event = account.close(arrival.event(end.outcome), &end, client, &live.config.slo);
         arrival.finish(event);
         end.after
     }

@@ -27,7 +27,6 @@ pub(super) async fn relay(
     read: Bytes,
     idle: Duration,
     total: Instant,
-    sent: &mut u64,
 ) -> Result<Relayed, Break> {
     let holder = work.permit.holder();
     let Some(call) = work.attempt.as_mut().and_then(|attempt| attempt.call.as_mut()) else {
@@ -37,7 +36,6 @@ pub(super) async fn relay(
     let mut last = read;
     let mut body = Some(last.to_vec());
     while !call.is_done() {
-        *sent += last.len() as u64;
         client.send(std::mem::take(&mut last), false).await?;
         let silence = (Instant::now() + idle).min(total);
         let read = tokio::select! {

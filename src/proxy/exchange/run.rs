@@ -106,13 +106,14 @@ async fn forward(
     mut work: Work,
     account: &mut Account,
 ) -> End {
-    let found = failover::find(context, client, &request, &mut work, account).await;
+    // Boxed: connecting is the largest state, and a streaming request must not keep its space.
+    let found = Box::pin(failover::find(context, client, &request, &mut work, account)).await;
     // Not needed any more: a prompt may be large and the stream long.
     let api = request.facts.api;
     drop(request);
     match found {
         Ok(Found::Reply(reply)) => {
-            deliver::deliver(context, client, work, reply, api, account).await
+            deliver::deliver(context, client, work, *reply, api, account).await
         }
         Ok(Found::ErrorAnswer { head, body }) => {
             work.end(&context.gateway.engines).await;

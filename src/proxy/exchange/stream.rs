@@ -55,6 +55,10 @@ pub(super) async fn relay(
                 }
                 Err(broken) => {
                     client.send_all(&mut ready).await?;
+                    if broken == Break::Abort {
+                        // Usage comes after the abort, and the tenant is charged by it.
+                        let _ = timeout(END_OF_BODY, read_rest(call, tracker, &mut ready)).await;
+                    }
                     Err(broken)
                 }
             };

@@ -19,7 +19,7 @@ pub(super) struct Work {
 /// One endpoint that was chosen, and the call to it.
 pub(super) struct Attempt {
     pub lease: EndpointLease,
-    pub call: Option<EngineCall>,
+    pub call: Option<Box<EngineCall>>,
 }
 
 impl Work {
