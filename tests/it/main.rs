@@ -8,6 +8,12 @@
     reason = "a failed assumption fails the test"
 )]
 
+mod broken;
+mod cancel;
 mod drain;
+mod failover;
 mod slots;
+mod startup;
 mod support;
+mod timeouts;
+mod transcripts;
