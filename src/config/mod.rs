@@ -58,11 +58,7 @@ impl Config {
         Self::parse(&text, revision::of(path), &Process).map_err(|errors| errors.named(&origin))
     }
 
-    fn parse(
-        text: &str,
-        revision: Revision,
-        outside: &dyn Outside,
-    ) -> Result<Self, ConfigErrors> {
+    fn parse(text: &str, revision: Revision, outside: &dyn Outside) -> Result<Self, ConfigErrors> {
         let tree = yaml::parse(text)?;
         let report = Report::new(&tree);
         let raw = raw::read(&tree, &report);

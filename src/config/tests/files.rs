@@ -38,7 +38,8 @@ impl Fake {
     }
 
     fn problems(&self, text: &str) -> Vec<String> {
-        let errors = Config::parse(text, Revision::FIRST, self).map_err(|errors| errors.errors().to_vec());
+        let errors =
+            Config::parse(text, Revision::FIRST, self).map_err(|errors| errors.errors().to_vec());
         let errors = errors.err().unwrap_or_default();
         errors.iter().map(|error| format!("{}: {}", error.path, error.problem)).collect()
     }
@@ -115,7 +116,8 @@ fn a_credential_that_cannot_be_sent_is_an_error() {
 #[test]
 fn the_admin_token_is_read_and_hidden() {
     let fake = Fake::default().file("/token", "hush\n");
-    let config = Config::parse(&section("admin: {token_file: /token}\n"), Revision::FIRST, &fake).unwrap();
+    let config =
+        Config::parse(&section("admin: {token_file: /token}\n"), Revision::FIRST, &fake).unwrap();
     assert_eq!(config.admin.token, Some(Secret::from("hush")));
     assert!(!format!("{config:?}").contains("hush"));
     assert_eq!(

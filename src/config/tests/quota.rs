@@ -88,10 +88,7 @@ fn a_password_has_one_source() {
 #[test]
 fn a_wrong_url_says_what_is_wrong_without_showing_it() {
     let text = quota("redis: {url: 'redis://u:hush@h:port/0'}");
-    only(
-        &text,
-        "quota.redis.url: not a Redis URL: a port is not a number from 1 to 65535",
-    );
+    only(&text, "quota.redis.url: not a Redis URL: a port is not a number from 1 to 65535");
     let errors = text.parse::<Config>().unwrap_err();
     assert!(!format!("{errors} {errors:?}").contains("hush"));
 }

@@ -2,6 +2,7 @@
 //! shows progress. Until then nothing reaches the client, so a lost attempt is unseen.
 
 use super::work::Attempt;
+use crate::admission::Permit;
 use crate::core::api::Api;
 use crate::core::retry::Failure;
 use crate::core::stream::{EngineError, Progress, StreamTracker, TrackerOptions, plain_answer};
@@ -32,6 +33,8 @@ pub(super) struct Question<'a> {
     pub head_hold: Duration,
     /// When this search for an answer ends by itself.
     pub first_byte: Instant,
+    /// Asked before anything is sent: the slot may have been lost while we connected.
+    pub permit: &'a Permit,
 }
 
 /// An engine's answer, of which the client has seen nothing.
@@ -53,6 +56,8 @@ pub(super) enum ReplyBody {
 pub(super) enum Lost {
     /// No connection. The engine saw nothing.
     NotConnected { refused: bool },
+    /// The slot was lost before anything was sent. No other engine may be asked either.
+    NoSlot,
     /// The connection ended before an answer.
     Unanswered { reused: bool },
     /// An answer of 500 or above, read whole.
@@ -71,7 +76,7 @@ impl Lost {
     /// In the words of the retry rules; the attempt was made `after` ago.
     pub fn as_failure(&self, after: Duration) -> Failure<'_> {
         match self {
-            Self::NotConnected { .. } => Failure::NotConnected,
+            Self::NotConnected { .. } | Self::NoSlot => Failure::NotConnected,
             Self::Unanswered { reused } => Failure::Unanswered { reused: *reused, after },
             Self::Status { head, body } => Failure::Status { status: head.status.as_u16(), body },
             Self::HalfStatus(status) => Failure::Status { status: *status, body: b"" },
@@ -94,6 +99,9 @@ pub(super) async fn attempt(
     let call = attempt.call.insert(connected.map_err(|error| Lost::NotConnected {
         refused: matches!(error.etype(), ErrorType::ConnectRefused),
     })?);
+    if !question.permit.may_begin() {
+        return Err(Lost::NoSlot);
+    }
     if let Err(error) = call.ask(question.head.clone(), question.body).await {
         tracing::debug!(error = error.etype().as_str(), "no answer from the engine");
         return Err(Lost::Unanswered { reused: call.reused() });

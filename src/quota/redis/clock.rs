@@ -25,7 +25,8 @@ mod tests {
 
     #[test]
     fn it_goes_on_as_the_monotonic_clock_does() {
-        let (ours, theirs) = (now(), std::time::Instant::now());
+        let theirs = std::time::Instant::now();
+        let ours = now();
         let mut later = now();
         while later == ours {
             later = now();

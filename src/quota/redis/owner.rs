@@ -19,7 +19,7 @@ use futures::stream::{FuturesUnordered, StreamExt};
 use rand::Rng;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep_until};
 
 /// First and longest pause before another connection.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
@@ -96,11 +96,7 @@ impl Owner {
     }
 
     /// Send what is due; when to look again.
-    fn send(
-        &self,
-        state: &State,
-        calls: &FuturesUnordered<BoxFuture<'static, Done>>,
-    ) -> Instant {
+    fn send(&self, state: &State, calls: &FuturesUnordered<BoxFuture<'static, Done>>) -> Instant {
         let (due, next) = self.shared.with(|machine, now| (machine.poll(now), machine.next(now)));
         if let Line::Standing { link, .. } = &state.line {
             for call in due {

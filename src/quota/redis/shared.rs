@@ -9,9 +9,7 @@ use super::journal::Journal;
 use super::slot::RedisSlot;
 use crate::core::quota::{Acquired, SlotPath, StoreError};
 use crate::core::sync::lock;
-use crate::quota::replica::{
-    Asked, Class, Event, Lot, Machine, Moment, Notice, ScopeId, Ticket,
-};
+use crate::quota::replica::{Asked, Class, Event, Lot, Machine, Moment, Notice, ScopeId, Ticket};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use tokio::sync::{Notify, oneshot, watch};

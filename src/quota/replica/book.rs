@@ -152,7 +152,8 @@ impl Book {
     /// The newest revision counts; of two caps with the same one, the smaller.
     fn configure(&mut self, id: ScopeId, cap: Option<u32>, revision: u64) -> Change {
         let scope = self.scope_mut(id);
-        let smaller = |a: Option<u32>, b: Option<u32>| a.unwrap_or(u32::MAX) < b.unwrap_or(u32::MAX);
+        let smaller =
+            |a: Option<u32>, b: Option<u32>| a.unwrap_or(u32::MAX) < b.unwrap_or(u32::MAX);
         let (before, first) = (scope.cap, scope.revision == 0);
         if revision > scope.revision || (revision == scope.revision && smaller(cap, scope.cap)) {
             (scope.cap, scope.revision) = (cap, revision);
@@ -203,11 +204,8 @@ impl Book {
         for at in 0..self.leaves[leaf.0].scopes.len() {
             let id = self.leaves[leaf.0].scopes[at];
             let running = &mut self.scopes[id.0].running;
-            *running = if more {
-                running.saturating_add(count)
-            } else {
-                running.saturating_sub(count)
-            };
+            *running =
+                if more { running.saturating_add(count) } else { running.saturating_sub(count) };
         }
     }
 }

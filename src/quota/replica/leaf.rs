@@ -5,6 +5,7 @@
 
 use super::params::Moment;
 use super::usage::Usage;
+use crate::core::quota::FullScope;
 use std::collections::VecDeque;
 
 /// One waiting request.
@@ -16,6 +17,16 @@ pub(super) struct Waiter {
     pub ticket: Ticket,
     /// Its time is over then.
     pub until: Moment,
+    /// The store said "full" to it once.
+    pub full: Option<Verdict>,
+}
+
+/// What a waiter was told, and will be refused with unless a slot comes free before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Verdict {
+    pub scope: FullScope,
+    /// `None`: when it is told so again.
+    pub at: Option<Moment>,
 }
 
 /// What the store has, by the last counted answer.
@@ -106,11 +117,29 @@ impl Leaf {
         Some(next.ticket)
     }
 
-    /// The first covered waiter leaves without a slot.
-    pub fn refuse_covered(&mut self, now: Moment) -> Option<Ticket> {
-        let refused = if self.covered > 0 { self.leave_first() } else { None };
+    /// The store said "full" to those who are covered. The first of them that was told so before,
+    /// or any if `at_once`, leaves without a slot.
+    pub fn refuse(&mut self, at_once: bool, now: Moment) -> Option<Ticket> {
+        let first = self.line.front().filter(|_| self.covered > 0)?;
+        let refused = if at_once || first.full.is_some() { self.leave_first() } else { None };
         self.rest(now);
         refused.map(|waiter| waiter.ticket)
+    }
+
+    /// The others that are covered stay, with this verdict.
+    pub fn sentence(&mut self, verdict: Verdict) {
+        for waiter in self.line.iter_mut().take(self.covered) {
+            waiter.full.get_or_insert(verdict);
+        }
+    }
+
+    /// The first waiter leaves, if its verdict is due.
+    pub fn refuse_due(&mut self, now: Moment) -> Option<(Ticket, FullScope)> {
+        let verdict = self.line.front()?.full?;
+        let due = verdict.at.is_some_and(|at| at <= now);
+        let refused = if due { self.leave_first() } else { None };
+        self.rest(now);
+        refused.map(|waiter| (waiter.ticket, verdict.scope))
     }
 
     /// The first waiter leaves, if its time is over.
@@ -194,30 +223,48 @@ mod tests {
     fn line(count: u64) -> Leaf {
         let mut leaf = Leaf::default();
         for ticket in 1..=count {
-            leaf.wait(Waiter { ticket: Ticket(ticket), until: NOW * 2 });
+            leaf.wait(waiter(ticket));
         }
         leaf
+    }
+
+    fn waiter(ticket: u64) -> Waiter {
+        Waiter { ticket: Ticket(ticket), until: NOW * 2, full: None }
     }
 
     #[test]
     fn only_the_covered_are_refused() {
         let mut leaf = line(2);
         leaf.cover();
-        leaf.wait(Waiter { ticket: Ticket(3), until: NOW });
-        assert_eq!(leaf.refuse_covered(NOW), Some(Ticket(1)));
-        assert_eq!(leaf.refuse_covered(NOW), Some(Ticket(2)));
-        assert_eq!(leaf.refuse_covered(NOW), None);
+        leaf.wait(waiter(3));
+        assert_eq!(leaf.refuse(true, NOW), Some(Ticket(1)));
+        assert_eq!(leaf.refuse(true, NOW), Some(Ticket(2)));
+        assert_eq!(leaf.refuse(true, NOW), None);
         assert_eq!(leaf.waiting(), 1);
+    }
+
+    #[test]
+    fn a_verdict_waits_for_its_time_or_for_another_answer() {
+        let mut leaf = line(2);
+        leaf.cover();
+        assert_eq!(leaf.refuse(false, NOW), None, "told for the first time");
+        leaf.sentence(Verdict { scope: FullScope::Pool, at: Some(NOW * 2) });
+        leaf.wait(waiter(3));
+        assert_eq!(leaf.refuse_due(NOW), None);
+        leaf.cover();
+        assert_eq!(leaf.refuse(false, NOW), Some(Ticket(1)), "told again");
+        assert_eq!(leaf.refuse_due(NOW * 2), Some((Ticket(2), FullScope::Pool)));
+        assert_eq!((leaf.refuse_due(NOW * 9), leaf.refuse(false, NOW)), (None, None));
     }
 
     #[test]
     fn a_covered_waiter_that_leaves_is_not_replaced_by_one_that_came_later() {
         let mut leaf = line(2);
         leaf.cover();
-        leaf.wait(Waiter { ticket: Ticket(3), until: NOW });
+        leaf.wait(waiter(3));
         assert!(leaf.forget(Ticket(1), NOW) && !leaf.forget(Ticket(1), NOW));
-        assert_eq!(leaf.refuse_covered(NOW), Some(Ticket(2)));
-        assert_eq!(leaf.refuse_covered(NOW), None);
+        assert_eq!(leaf.refuse(true, NOW), Some(Ticket(2)));
+        assert_eq!(leaf.refuse(true, NOW), None);
         assert!(leaf.forget(Ticket(3), NOW));
         assert_eq!(leaf.idle_since, Some(NOW));
     }

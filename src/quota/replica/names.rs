@@ -7,13 +7,8 @@ use rand::distr::Alphanumeric;
 use std::sync::Arc;
 
 /// Everything but `A-Z a-z 0-9 _ . : @ / -`.
-const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'_')
-    .remove(b'.')
-    .remove(b':')
-    .remove(b'@')
-    .remove(b'/')
-    .remove(b'-');
+const ENCODED: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'_').remove(b'.').remove(b':').remove(b'@').remove(b'/').remove(b'-');
 
 /// 22 characters of 62 are more than 128 bits.
 const ID_LENGTH: usize = 22;

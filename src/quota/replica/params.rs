@@ -57,8 +57,9 @@ impl Floors {
         /// Below the scripts' bound for a number of slots; a scope without a cap limits nothing.
         const UNLIMITED: u32 = 100_000_000;
         match cap {
-            Some(cap) => u32::try_from(u64::from(cap) * u64::from(self.percent) / 100)
-                .unwrap_or(UNLIMITED),
+            Some(cap) => {
+                u32::try_from(u64::from(cap) * u64::from(self.percent) / 100).unwrap_or(UNLIMITED)
+            }
             None => UNLIMITED,
         }
     }

@@ -1,8 +1,6 @@
 //! Answers.
 
-use crate::quota::replica::{
-    Answer, Code, Command, Fleet, FleetScope, Grant, Learning, Shown,
-};
+use crate::quota::replica::{Answer, Code, Command, Fleet, FleetScope, Grant, Learning, Shown};
 use redis::Value;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,9 +10,7 @@ pub(in crate::quota::redis) fn answer(command: &Command, value: &Value) -> Optio
     let list = array(value)?;
     match (text(list.first()?)?, command) {
         ("STALE", Command::Join(_) | Command::Set(_)) => Some(Answer::Stale),
-        ("NOLEASE", Command::Join(_) | Command::Beat(_) | Command::Set(_)) => {
-            Some(Answer::NoLease)
-        }
+        ("NOLEASE", Command::Join(_) | Command::Beat(_) | Command::Set(_)) => Some(Answer::NoLease),
         ("NEWGEN", Command::Beat(_) | Command::Set(_) | Command::Look) => {
             Some(Answer::NewGeneration)
         }
@@ -180,7 +176,9 @@ mod tests {
             prop_oneof![Just("OK"), Just("FULL"), Just("NEWGEN")].prop_map(bulk),
             Just(Value::Nil),
         ];
-        leaf.prop_recursive(3, 32, 6, |inner| prop::collection::vec(inner, 0..6).prop_map(Value::Array))
+        leaf.prop_recursive(3, 32, 6, |inner| {
+            prop::collection::vec(inner, 0..6).prop_map(Value::Array)
+        })
     }
 
     proptest! {

@@ -134,7 +134,8 @@ mod tests {
             redis::Arg::Simple(bytes) => String::from_utf8(bytes.to_vec()).unwrap(),
             _ => panic!("a plain argument"),
         });
-        let args: Vec<_> = args.map(|arg| if arg.is_empty() { "\"\"".into() } else { arg }).collect();
+        let args: Vec<_> =
+            args.map(|arg| if arg.is_empty() { "\"\"".into() } else { arg }).collect();
         args.join(" ")
     }
 

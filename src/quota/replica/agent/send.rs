@@ -132,13 +132,8 @@ fn scoped(id: ScopeId, common: &Common) -> Scoped {
 impl Call {
     /// A question about the whole fleet; belongs to no incarnation.
     pub(in crate::quota::replica) fn look(now: Moment) -> Self {
-        let token = Token {
-            class: Class::Ordinary,
-            life: 0,
-            generation: None,
-            at: now,
-            kind: Kind::Look,
-        };
+        let token =
+            Token { class: Class::Ordinary, life: 0, generation: None, at: now, kind: Kind::Look };
         Self { token, command: Command::Look }
     }
 }

@@ -1,15 +1,18 @@
 //! What is made of answers (R4 to R9).
 
 use super::Agent;
-use crate::core::quota::FullScope;
 use crate::quota::replica::book::{LeafId, ScopeId};
 use crate::quota::replica::command::{Answer, Class, Code, Grant, Kind, Learning, Shown, Token};
 use crate::quota::replica::common::Common;
 use crate::quota::replica::event::{Event, Notice};
-use crate::quota::replica::leaf::Sure;
+use crate::quota::replica::leaf::{Sure, Verdict};
 use crate::quota::replica::params::Moment;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// How long a slot may take from its end elsewhere until it is heard of here, where it is given
+/// back at once: two messages, with room for a busy machine.
+const ON_ITS_WAY: Duration = Duration::from_millis(15);
 
 /// A floor that was not granted is asked for again after so long.
 const FLOOR_AGAIN: Duration = Duration::from_secs(5);
@@ -57,7 +60,10 @@ impl Agent {
                 self.missed(token);
                 true
             }
-            (Kind::Set { version, leaves, scopes }, Answer::Held { learning, grants, scopes: shown }) => {
+            (
+                Kind::Set { version, leaves, scopes },
+                Answer::Held { learning, grants, scopes: shown },
+            ) => {
                 if grants.len() != leaves.len() || shown.len() != scopes.len() {
                     return false;
                 }
@@ -235,22 +241,31 @@ impl Agent {
             (Code::Ok, _) => None,
             (Code::Learning, _) if learning > Duration::ZERO => Some(now + learning),
             (Code::Spare, Some((scope, _))) if self.lends(scope, common) => Some(now),
-            (Code::Full, Some((scope, false))) if self.others_hold(scope, common) => {
-                Some(now + common.params.grace())
-            }
-            (Code::Full, Some((scope, _))) => {
-                let kind = common.book.scope(scope).kind;
-                self.refuse(id, kind, common, now);
-                None
-            }
+            (Code::Full, Some((scope, known))) => self.full(id, scope, known, common, now),
             (Code::Learning | Code::Spare | Code::Full, _) => Some(common.ask_again(now)),
         }
     }
 
-    fn refuse(&mut self, id: LeafId, scope: FullScope, common: &mut Common, now: Moment) {
-        while let Some(ticket) = self.leaf_mut(id).refuse_covered(now) {
-            common.events.push(Event::Refused(ticket, scope));
+    /// "Full". Others may hold slots of the scope that nobody uses any more and that the store was
+    /// not told of: where nobody waited before, they are asked for them now, so the question is
+    /// put again; where they know, such a slot is on its way, so there is a moment for it to be
+    /// heard of. Whoever was told "full" before is refused.
+    fn full(
+        &mut self,
+        id: LeafId,
+        scope: ScopeId,
+        known: bool,
+        common: &mut Common,
+        now: Moment,
+    ) -> Option<Moment> {
+        let kind = common.book.scope(scope).kind;
+        let at_once = !self.others_hold(scope, common);
+        while let Some(ticket) = self.leaf_mut(id).refuse(at_once, now) {
+            common.events.push(Event::Refused(ticket, kind));
         }
+        let again = now + if known { ON_ITS_WAY } else { common.params.grace() };
+        self.leaf_mut(id).sentence(Verdict { scope: kind, at: known.then_some(again) });
+        (!self.leaf_mut(id).nobody_waits()).then_some(again)
     }
 
     /// This replica itself holds unused slots of the scope, under other leaves: the next SET

@@ -30,7 +30,7 @@ impl Machine {
         self.tickets += 1;
         let ticket = Ticket(self.tickets);
         let until = now + self.common.params.patience();
-        self.ordinary.wait(leaf, Waiter { ticket, until });
+        self.ordinary.wait(leaf, Waiter { ticket, until, full: None });
         self.common.stirred = true;
         Asked::Waits(ticket)
     }
@@ -88,9 +88,12 @@ impl Machine {
         }
     }
 
-    /// Those whose time is over although the store answers.
+    /// Those whose verdict is due, and those whose time is over although the store answers.
     pub(super) fn expire(&mut self, now: Moment) {
         for id in self.ordinary.ids() {
+            while let Some((ticket, scope)) = self.ordinary.leaf_mut(id).refuse_due(now) {
+                self.common.events.push(Event::Refused(ticket, scope));
+            }
             while let Some(ticket) = self.ordinary.leaf_mut(id).expire(now) {
                 let learning = self.ordinary.leaf_mut(id).learning;
                 let error = if learning { StoreError::Learning } else { StoreError::Timeout };

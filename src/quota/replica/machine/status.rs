@@ -1,12 +1,12 @@
 //! What others may know of the replica.
 
 use super::Machine;
+use crate::config::WhenUnavailable;
 use crate::core::ids::TenantId;
 use crate::core::quota::{FullScope, SlotUsage, StoreStatus};
 use crate::quota::replica::command::Class;
 use crate::quota::replica::event::Lot;
 use crate::quota::replica::params::Moment;
-use crate::config::WhenUnavailable;
 
 impl Machine {
     /// Whether work may begin on a slot now (R2).

@@ -1,9 +1,11 @@
 //! A fleet: machines, the pure store semantics, a network that delays and loses, engines that count.
 
-use super::wire::{self, Names, Settings};
 use super::MS;
+use super::wire::{self, Names, Settings};
 use crate::core::quota::{FullScope, SlotPath, StoreError, StoreFault};
-use crate::quota::replica::{Asked, Call, Event, Hint, Lot, Machine, Moment, Notice, Params, Ticket};
+use crate::quota::replica::{
+    Asked, Call, Event, Hint, Lot, Machine, Moment, Notice, Params, Ticket,
+};
 use crate::quota::suite::path;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};

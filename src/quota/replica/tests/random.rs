@@ -34,22 +34,25 @@ struct Story {
 }
 
 fn stories() -> impl Strategy<Value = Story> {
-    let network = (1u64..40, prop_oneof![Just(0.0), 0.0..0.3f64], prop_oneof![Just(0.0), Just(1.0)]);
+    let network =
+        (1u64..40, prop_oneof![Just(0.0), 0.0..0.3f64], prop_oneof![Just(0.0), Just(1.0)]);
     let rate = || prop_oneof![Just(0u32), 50..250u32];
     let caps = prop_oneof![Just(SMALL), Just(LARGE)];
     let who = (any::<u64>(), caps, 0.002..0.05f64, prop_oneof![Just(0.02), Just(0.001)]);
     (who, network, rate(), rate(), rate(), rate(), rate()).prop_map(
-        |((seed, caps, load, ends), (delay, loss, deaf), flush, restart, kill, freeze, cut)| Story {
-            seed,
-            caps,
-            load,
-            ends,
-            network: Network { delay: Duration::from_millis(delay), loss, deaf },
-            flush,
-            restart,
-            kill,
-            freeze,
-            cut,
+        |((seed, caps, load, ends), (delay, loss, deaf), flush, restart, kill, freeze, cut)| {
+            Story {
+                seed,
+                caps,
+                load,
+                ends,
+                network: Network { delay: Duration::from_millis(delay), loss, deaf },
+                flush,
+                restart,
+                kill,
+                freeze,
+                cut,
+            }
         },
     )
 }
