@@ -8,10 +8,14 @@
     reason = "a failed assumption fails the test"
 )]
 
+mod bodies;
 mod broken;
 mod cancel;
 mod drain;
 mod failover;
+mod queue;
 mod slots;
+mod slow;
 mod support;
 mod timeouts;
+mod wires;

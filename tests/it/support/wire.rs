@@ -68,6 +68,19 @@ impl Wire {
         self.answer().await
     }
 
+    /// Send while reading: an answer may come before everything is sent, and a refused upload is
+    /// not sent to its end.
+    pub async fn duplex(&mut self, bytes: &[u8]) -> Answer {
+        let (mut read, mut write) = self.stream.split();
+        let mut first = Vec::new();
+        tokio::select! {
+            sent = write.write_all(bytes) => drop(sent),
+            _ = read.read_buf(&mut first) => {}
+        }
+        self.buffer.append(&mut first);
+        self.answer().await
+    }
+
     /// Read one answer to its end.
     pub async fn answer(&mut self) -> Answer {
         let (status, headers) = self.head().await.expect("an answer's head");
@@ -166,6 +179,17 @@ impl Wire {
             match self.more().await {
                 Ok(()) => bytes.append(&mut self.buffer),
                 Err(ending) => return (bytes, ending),
+            }
+        }
+    }
+
+    /// What comes until the end, or until nothing more came for `silence`.
+    pub async fn raw_rest_within(&mut self, silence: Duration) -> (Vec<u8>, bool) {
+        loop {
+            match tokio::time::timeout(silence, self.stream.read_buf(&mut self.buffer)).await {
+                Ok(Ok(1..)) => {}
+                Ok(_) => return (std::mem::take(&mut self.buffer), true),
+                Err(_) => return (std::mem::take(&mut self.buffer), false),
             }
         }
     }
