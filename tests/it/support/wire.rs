@@ -62,6 +62,23 @@ impl Wire {
         self.stream.write_all(bytes).await.unwrap();
     }
 
+    /// Send if the other side still takes it.
+    pub async fn try_send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.stream.write_all(bytes).await
+    }
+
+    /// Read one answer; whether it came whole.
+    pub async fn try_answer(&mut self) -> bool {
+        let Some((_, headers)) = self.head().await else { return false };
+        self.rest_of(headers).await == Ending::Whole
+    }
+
+    /// Read the body of an answer with this head.
+    pub async fn rest_of(&mut self, headers: Headers) -> Ending {
+        let answer = Answer { status: 200, headers, body: Vec::new(), ending: Ending::Whole };
+        self.body(answer).await.ending
+    }
+
     /// One request, one answer.
     pub async fn call(&mut self, request: &Request) -> Answer {
         self.send(&request.bytes()).await;
@@ -84,9 +101,13 @@ impl Wire {
     /// Read one answer to its end.
     pub async fn answer(&mut self) -> Answer {
         let (status, headers) = self.head().await.expect("an answer's head");
-        let mut answer = Answer { status, headers, body: Vec::new(), ending: Ending::Whole };
+        let answer = Answer { status, headers, body: Vec::new(), ending: Ending::Whole };
+        self.body(answer).await
+    }
+
+    async fn body(&mut self, mut answer: Answer) -> Answer {
         let length = answer.headers.get("content-length").and_then(|n| n.parse().ok());
-        if matches!(status, 204 | 304) {
+        if matches!(answer.status, 204 | 304) {
             return answer;
         }
         answer.ending = match length {
