@@ -8,12 +8,20 @@
     reason = "a failed assumption fails the test"
 )]
 
+mod bodies;
 mod broken;
 mod cancel;
 mod drain;
 mod failover;
+mod panic;
+mod queue;
 mod slots;
 mod startup;
 mod support;
 mod timeouts;
 mod transcripts;
+mod slow;
+mod storm;
+mod support;
+mod timeouts;
+mod wires;

@@ -9,6 +9,7 @@ pub mod own;
 pub mod replayer;
 pub mod request;
 pub mod scripted;
+pub mod tls;
 pub mod wire;
 
 pub use api::Api;
@@ -37,6 +38,17 @@ where
         assert!(start.elapsed() < BOUND, "not within {BOUND:?}: {what}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
+}
+
+/// An answer without the seconds at which it was made.
+pub fn timeless(text: &str) -> String {
+    ["\"created\":", "\"created_at\":"].iter().fold(text.to_owned(), |text, mark| {
+        let mut parts = text.split(mark);
+        let first = parts.next().unwrap_or_default().to_owned();
+        parts.fold(first, |joined, part| {
+            joined + mark + part.trim_start_matches(|c: char| c.is_ascii_digit())
+        })
+    })
 }
 
 /// `future` within [`BOUND`].
