@@ -12,6 +12,8 @@ mod broken;
 mod cancel;
 mod drain;
 mod failover;
+mod headers;
+mod identity;
 mod slots;
 mod startup;
 mod support;
