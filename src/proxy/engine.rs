@@ -68,9 +68,10 @@ impl Engines {
         }))
     }
 
-    /// Give the connection of a finished answer back, or close it if it is not clean.
+    /// Give the connection of a finished answer back, or close it if it is not clean, or if none
+    /// is to be reused (to pingora's pool no idle time means no bound).
     pub async fn release(&self, call: Box<EngineCall>) {
-        if call.request_whole {
+        if call.request_whole && !self.timeouts.pool_idle.is_zero() {
             let EngineCall { session, peer, .. } = *call;
             let idle = Some(self.timeouts.pool_idle);
             self.connector.release_http_session(session, &peer, idle).await;

@@ -19,3 +19,4 @@ mod startup;
 mod support;
 mod timeouts;
 mod transcripts;
+mod usage;
