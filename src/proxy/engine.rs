@@ -69,7 +69,7 @@ impl Engines {
     }
 
     /// Give the connection of a finished answer back, or close it if it is not clean, or if none
-    /// is to be reused (to pingora's pool no idle time means no bound).
+    /// is to be reused: pingora's pool gives a connection out until the task that times it has run.
     pub async fn release(&self, call: Box<EngineCall>) {
         if call.request_whole && !self.timeouts.pool_idle.is_zero() {
             let EngineCall { session, peer, .. } = *call;

@@ -8,6 +8,7 @@
     reason = "a failed assumption fails the test"
 )]
 
+mod bad_input;
 mod broken;
 mod cancel;
 mod drain;

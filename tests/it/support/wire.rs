@@ -70,11 +70,16 @@ impl Wire {
 
     /// Read one answer to its end.
     pub async fn answer(&mut self) -> Answer {
-        let (status, headers) = self.head().await.expect("an answer's head");
+        self.try_answer().await.expect("an answer's head")
+    }
+
+    /// Read one answer to its end; `None` if the connection ends before its head.
+    pub async fn try_answer(&mut self) -> Option<Answer> {
+        let (status, headers) = self.head().await?;
         let mut answer = Answer { status, headers, body: Vec::new(), ending: Ending::Whole };
         let length = answer.headers.get("content-length").and_then(|n| n.parse().ok());
         if matches!(status, 204 | 304) {
-            return answer;
+            return Some(answer);
         }
         answer.ending = match length {
             Some(length) => self.exactly(length, &mut answer.body).await,
@@ -83,7 +88,7 @@ impl Wire {
             }
             None => self.to_close(&mut answer.body).await,
         };
-        answer
+        Some(answer)
     }
 
     /// Status and headers of the next answer, interim ones skipped; `None` if the connection ends
