@@ -1,6 +1,7 @@
 //! The command line.
 
 mod capacity;
+mod compare;
 mod demo;
 mod engine;
 mod history;
@@ -31,6 +32,7 @@ enum Command {
     Manifest(report::ManifestArgs),
     History(history::Args),
     Capacity(capacity::Args),
+    Compare(compare::Args),
     Demo(demo::Args),
 }
 
@@ -44,6 +46,7 @@ impl Cli {
             Command::Request(args) => report::request(&args),
             Command::Manifest(args) => report::manifest(&args),
             Command::History(args) => history::run(&args),
+            Command::Compare(args) => compare::run(&args),
             Command::Capacity(args) => capacity::run(&args),
             Command::Demo(args) => demo::run(args),
             Command::Engine(args) => engine::run(args).map(|()| ExitCode::SUCCESS),

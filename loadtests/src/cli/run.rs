@@ -68,13 +68,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         streamgate: args.streamgate.clone(),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(async {
+    let ended = runtime.block_on(async {
         let stop = CancellationToken::new();
-        let watcher = tokio::spawn(stop_on_signal(stop.clone()));
-        let ran = run_scenario(&scenario, &options, stop).await;
-        watcher.abort();
-        ran.map(drop)
+        tokio::select! {
+            ran = run_scenario(&scenario, &options, stop.clone()) => ran.map(Some),
+            () = stopped_twice(&stop) => Ok(None),
+        }
     })?;
+    if ended.is_none() {
+        return Ok(ExitCode::from(130));
+    }
     let figures = report::write(&options.out, OnBroken::Skip)?;
     summary::print(&figures, &options.out);
     Ok(summary::code(&figures, args.strict))
@@ -107,11 +110,10 @@ fn command() -> String {
     format!("streamgate-loadtests {}", words.join(" "))
 }
 
-/// The first signal stops the run and keeps what was measured; the second ends the program.
-async fn stop_on_signal(stop: CancellationToken) {
+/// The first signal stops the run, and what was measured is kept; returns at the second.
+async fn stopped_twice(stop: &CancellationToken) {
     stopped().await;
     eprintln!("\nstopping; what was measured is kept (once more to end at once)");
     stop.cancel();
     stopped().await;
-    std::process::exit(130);
 }

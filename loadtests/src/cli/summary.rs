@@ -32,13 +32,14 @@ pub(crate) fn print(figures: &Figures, folder: &Path) {
     }
     for row in &figures.compared {
         let e = &row.expect;
+        let some = |v: Option<f64>| v.map_or_else(|| "–".to_owned(), |v| format!("{v:.3}"));
         println!(
             "  {} {} {}: published {} model {} measured {}: {}",
             e.phase.as_deref().unwrap_or(""),
             e.tenant.as_deref().unwrap_or("all"),
             e.figure,
-            shown(e.published, 3),
-            shown(e.model, 3),
+            some(e.published),
+            some(e.model),
             shown(row.median, 3),
             row.verdict.as_str()
         );

@@ -29,12 +29,12 @@ pub struct PromptKey<'a> {
 /// The text of a prompt.
 #[must_use]
 pub fn text(spec: &PromptSpec, api: Api, key: &PromptKey<'_>) -> String {
-    let (opening, ending) = match spec.kind {
-        PromptKind::Unique => (format!("Request {} ", nonce(key)), String::new()),
-        PromptKind::Shared => (String::new(), format!(" Request {}", nonce(key))),
+    let (opening, closing, ending) = match spec.kind {
+        PromptKind::Unique => (format!("Request {} ", nonce(key)), CLOSING, String::new()),
+        PromptKind::Shared => (String::new(), CLOSING, format!(" Request {}", nonce(key))),
         PromptKind::Grouped => {
             let (salt, group) = (salt(key.seed, key.group), key.group);
-            (format!("{salt} Document {group} "), format!(" Question {}", key.index))
+            (format!("{salt} Document {group} "), "", format!(" Question {}", key.index))
         }
     };
     let body = SENTENCE.len() * spec.sentences;
@@ -43,10 +43,10 @@ pub fn text(spec: &PromptSpec, api: Api, key: &PromptKey<'_>) -> String {
     for _ in 0..spec.sentences {
         text.push_str(SENTENCE);
     }
-    text.push_str(CLOSING);
+    text.push_str(closing);
     if let Some(wanted) = spec.tokens {
         let template = if api == Api::Chat { CHAT_TEMPLATE } else { 0 };
-        let around = count(&opening) + count(CLOSING) + count(&ending) + template;
+        let around = count(&opening) + count(closing) + count(&ending) + template;
         let have = around + spec.sentences * count(SENTENCE);
         for _ in have..wanted {
             text.push_str(" please");
@@ -126,8 +126,9 @@ mod tests {
         for (kind, sentences, tokens) in
             [(Unique, 30, 517), (Unique, 90, 1477), (Shared, 300, 4840), (Grouped, 300, 5048)]
         {
-            for index in [0, 9, 95] {
-                let text = text(&spec(kind, sentences, tokens), Api::Chat, &key(index, 3));
+            for (index, group) in [(0, 0), (9, 1), (95, 2), (5, 3), (6, 4), (7, 5), (8, 6), (9, 7)]
+            {
+                let text = text(&spec(kind, sentences, tokens), Api::Chat, &key(index, group));
                 assert_eq!(count(&text) + CHAT_TEMPLATE, tokens, "{kind:?} {index}");
             }
         }

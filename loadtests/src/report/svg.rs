@@ -6,6 +6,8 @@ use plotters::prelude::*;
 use super::series::Points;
 
 const SIZE: (u32, u32) = (1100, 320);
+/// Room above the highest value, for the legend.
+const HEADROOM: f64 = 1.3;
 
 /// What goes wrong in drawing to a string: nothing that a user can mend.
 pub(super) type DrawError = Box<dyn std::error::Error>;
@@ -47,7 +49,7 @@ fn draw(
     }
     let x_min = all().map(|p| p.0).fold(f64::INFINITY, f64::min);
     let x_max = all().map(|p| p.0).fold(x_min + 1e-3, f64::max);
-    let y_max = all().map(|p| p.1).chain(axes.mark).fold(1e-3, f64::max) * 1.06;
+    let y_max = all().map(|p| p.1).chain(axes.mark).fold(1e-3, f64::max) * HEADROOM;
     area.fill(&WHITE)?;
     let mut chart = ChartBuilder::on(area)
         .margin(10)
@@ -81,9 +83,9 @@ fn draw(
     Ok(())
 }
 
-/// At most some thousands of points, so that a page stays small; first and last are kept.
+/// At most about a thousand points, so that a page stays small; first and last are kept.
 fn thinned(points: &Points) -> Points {
-    const MOST: usize = 4000;
+    const MOST: usize = 1200;
     let step = points.len().div_ceil(MOST).max(1);
     let last = points.len().saturating_sub(1);
     let kept = points.iter().enumerate().filter(|(i, _)| i % step == 0 || *i == last);

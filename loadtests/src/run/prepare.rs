@@ -32,7 +32,7 @@ pub(super) async fn prepare(phase: &PhaseContext) -> anyhow::Result<()> {
     }))
     .await?;
     let index = wanted.index.as_ref().unwrap_or(&wanted.cached);
-    if !context.target.set_index(index) {
+    if !index.is_empty() && !context.target.set_index(index) {
         learn(phase, &engines, index).await?;
     }
     rest(fleet).await?;

@@ -225,8 +225,8 @@ pub struct PromptSpec {
     pub kind: PromptKind,
     /// How often the sentence is said.
     pub sentences: usize,
-    /// Tokens of the whole prompt in the simulated engine: the closing instruction is filled up
-    /// to it. Default: not filled.
+    /// Tokens of the whole prompt in the simulated engine: it is filled up to them before its end.
+    /// Default: not filled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<usize>,
 }

@@ -5,7 +5,7 @@ use streamgate_loadtests::record::{Arrival, Outcome, Records, Slo};
 
 fn arrival(index: u64, outcome: Outcome, ttft_ms: u64) -> Arrival {
     let json = serde_json::json!({
-        "seed": 1, "phase": "p", "index": index, "tenant": if index % 2 == 0 { "a" } else { "b" },
+        "seed": 1, "phase": "p", "index": index, "tenant": if index.is_multiple_of(2) { "a" } else { "b" },
         "prompt": "x", "max_tokens": 11, "schedule_us": 0, "start_us": 1000, "lag_us": 1000,
         "head_us": null, "first_us": 1000 + ttft_ms * 1000, "last_us": 1000 + ttft_ms * 1000 + 1_000_000,
         "end_us": 3_000_000, "outcome": outcome, "reason": null, "status": 200,

@@ -32,7 +32,8 @@ pub fn options(out: &Path) -> Options {
 
 /// Runs a scenario to its end, within a minute.
 pub async fn run_all(scenario: &Scenario, out: &Path) -> Records {
-    let ran = run(scenario, &options(out), CancellationToken::new());
+    let options = options(out);
+    let ran = run(scenario, &options, CancellationToken::new());
     tokio::time::timeout(Duration::from_secs(60), ran).await.unwrap().unwrap();
     let records = read_records(&out.join(RECORDS)).unwrap();
     assert!(records.broken.is_empty(), "{:?}", records.broken);
