@@ -69,13 +69,14 @@ impl Engines {
         }))
     }
 
-    /// The call is over. A connection whose answer came whole may be used again; any other is
-    /// closed, and the engine is given [`ABORT_CONFIRM`] to close it too: when this returns, its
+    /// The call is over. A connection whose answer came whole may be used again, unless none is to
+    /// be (pingora's pool gives one out until the task that times it has run); any other is closed,
+    /// and the engine is given [`ABORT_CONFIRM`] to close it too: when this returns, its
     /// work has ended as far as can be known.
     pub async fn end(&self, mut call: Box<EngineCall>) {
         if !call.is_done() {
             call.abandon().await;
-        } else if call.request_whole {
+        } else if call.request_whole && !self.timeouts.pool_idle.is_zero() {
             let EngineCall { session, peer, .. } = *call;
             let idle = Some(self.timeouts.pool_idle);
             self.connector.release_http_session(session, &peer, idle).await;

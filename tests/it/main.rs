@@ -8,20 +8,22 @@
     reason = "a failed assumption fails the test"
 )]
 
+mod bad_input;
 mod bodies;
 mod broken;
 mod cancel;
 mod drain;
 mod failover;
+mod headers;
+mod identity;
 mod panic;
 mod queue;
 mod slots;
-mod startup;
-mod support;
-mod timeouts;
-mod transcripts;
 mod slow;
+mod startup;
 mod storm;
 mod support;
 mod timeouts;
+mod transcripts;
+mod usage;
 mod wires;

@@ -9,6 +9,7 @@ pub mod own;
 pub mod replayer;
 pub mod request;
 pub mod scripted;
+pub mod tap;
 pub mod tls;
 pub mod wire;
 

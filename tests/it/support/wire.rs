@@ -100,9 +100,14 @@ impl Wire {
 
     /// Read one answer to its end.
     pub async fn answer(&mut self) -> Answer {
-        let (status, headers) = self.head().await.expect("an answer's head");
+        self.try_answer().await.expect("an answer's head")
+    }
+
+    /// Read one answer to its end; `None` if the connection ends before its head.
+    pub async fn try_answer(&mut self) -> Option<Answer> {
+        let (status, headers) = self.head().await?;
         let answer = Answer { status, headers, body: Vec::new(), ending: Ending::Whole };
-        self.body(answer).await
+        Some(self.body(answer).await)
     }
 
     async fn body(&mut self, mut answer: Answer) -> Answer {
