@@ -69,13 +69,15 @@ impl Attempts {
             Some(mark) => lease.mark(mark),
             None => {}
         }
-        if !again || (paid && !self.pool.try_retry()) {
-            return Next::GiveUp(end);
-        }
         // A gateway is the only address there is; behind it another engine may be chosen.
         let elsewhere = avoid && !gateway;
         if elsewhere {
             self.avoided.push(lease.id().clone());
+        }
+        // Asked before the budget is: a retry that cannot be made costs nothing.
+        let nowhere = elsewhere && !self.pool.can_pick(&self.avoided);
+        if !again || nowhere || (paid && !self.pool.try_retry()) {
+            return Next::GiveUp(end);
         }
         self.fallback = Some(end);
         Next::Retry { pause: retry::pause(self.number(), elsewhere, rand::random()) }

@@ -92,15 +92,29 @@ impl Pool {
     /// [`NoChoice`]; its `reason()` is what the client is told.
     pub fn pick(&self, exclude: &[EndpointId]) -> Result<EndpointLease, NoChoice> {
         let now = Instant::now();
-        let limit = self.spec.load().max_in_flight_per_endpoint.map(u64::from);
         let endpoints = lock(&self.endpoints);
+        let chosen = self.choose(&endpoints, exclude, now)?;
+        let address = chosen.address().ok_or(NoChoice::NoEndpoint)?;
+        Ok(EndpointLease::new(Arc::clone(chosen), address, now))
+    }
+
+    /// Whether [`pick`](Self::pick) would choose an endpoint at this moment.
+    pub(super) fn can_pick(&self, exclude: &[EndpointId]) -> bool {
+        self.choose(&lock(&self.endpoints), exclude, Instant::now()).is_ok()
+    }
+
+    fn choose<'e>(
+        &self,
+        endpoints: &'e [Arc<Endpoint>],
+        exclude: &[EndpointId],
+        now: Instant,
+    ) -> Result<&'e Arc<Endpoint>, NoChoice> {
+        let limit = self.spec.load().max_in_flight_per_endpoint.map(u64::from);
         let eligible: Vec<&Arc<Endpoint>> =
             endpoints.iter().filter(|endpoint| !exclude.contains(&endpoint.id)).collect();
         let candidates: Vec<Candidate> =
             eligible.iter().map(|endpoint| endpoint.candidate(now)).collect();
-        let chosen = eligible[least_in_flight(&candidates, limit, rand::random())?];
-        let address = chosen.address().ok_or(NoChoice::NoEndpoint)?;
-        Ok(EndpointLease::new(Arc::clone(chosen), address, now))
+        Ok(eligible[least_in_flight(&candidates, limit, rand::random())?])
     }
 
     /// The attempts of one request that was admitted.

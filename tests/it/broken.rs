@@ -6,7 +6,7 @@ use crate::support::request::Request;
 use crate::support::scripted::Scripted;
 use crate::support::wire::Ending;
 use crate::support::{Api, Call, Gate, Proto, Setup, ask, bounded};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::time::Duration;
 use streamgate_loadtests::engine::{Engine, EngineConfig};
 
@@ -40,7 +40,9 @@ fn cases(api: Api) -> Vec<Case> {
         Api::Completions | Api::Chat => {
             (("upstream_error", "upstream_error"), ("truncated", "upstream_abort"))
         }
-        Api::Messages => (("upstream_error", "upstream_error"), ("upstream_error", "upstream_error")),
+        Api::Messages => {
+            (("upstream_error", "upstream_error"), ("upstream_error", "upstream_error"))
+        }
         Api::Responses => (("truncated", TRUNCATED), ("truncated", TRUNCATED)),
     };
     vec![
@@ -82,7 +84,7 @@ async fn breaks_honestly(proto: Proto) {
         }
     }
     let metrics = gate.settled().await;
-    for (outcome, count) in [("truncated", 17.0), ("timed_out", 4.0), ("upstream_error", 3.0)] {
+    for (outcome, count) in [("truncated", 16.0), ("timed_out", 4.0), ("upstream_error", 4.0)] {
         assert_eq!(metrics.outcome(outcome), count, "{outcome}");
     }
 }
@@ -141,14 +143,23 @@ async fn http2_delivers_the_event_before_the_reset_every_time() {
     assert_eq!(gate.settled().await.outcome("truncated"), 100.0);
 }
 
+/// Without the seconds at which it was made.
+fn timeless(text: &str) -> String {
+    let mut parts = text.split(r#""created":"#);
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |joined, part| joined + part.trim_start_matches(|c: char| c.is_ascii_digit()))
+}
+
 #[tokio::test]
 async fn an_engines_abort_passes_if_that_is_wanted() {
     let (engine, gate) = rig("streams: {on_engine_abort: pass}").await;
     for api in [Api::Completions, Api::Chat] {
         for (n, stream) in [true, false].into_iter().enumerate() {
             let id = format!("{}-{n}", api.name());
-            let request = if stream { api.stream(50) } else { api.plain(3) };
-            let request = request.fault(&format!("abort-after={}", api.opening_events() + 3)).id(&id);
+            let usage = json!({"stream_options": {"include_usage": true}});
+            let request = if stream { api.stream_with(50, usage) } else { api.plain(3) };
+            let request =
+                request.fault(&format!("abort-after={}", api.opening_events() + 3)).id(&id);
             let direct = ask(Proto::H1, engine.addr(), &request).await;
             for proto in Proto::ALL {
                 let answer = ask(proto, gate.proxy, &request).await;
@@ -156,7 +167,7 @@ async fn an_engines_abort_passes_if_that_is_wanted() {
                 assert_eq!((answer.status, answer.ending), (200, Ending::Whole), "{text}");
                 assert!(text.contains(r#""abort""#), "{text}");
                 assert!(!text.contains("event: error"), "{text}");
-                assert_eq!(text.len(), direct.text().len(), "{text}\n{}", direct.text());
+                assert_eq!(timeless(&text), timeless(&direct.text()));
             }
             let line = gate.line_of(&id).await;
             assert_eq!(line["outcome"], "truncated", "{line}");
@@ -198,9 +209,12 @@ async fn a_plain_answer_that_breaks_is_never_whole() {
                 let request = Request::post("/v1/other", "a", "{}").id(&id);
                 let mut call = Call::start(proto, gate.proxy, &request).await;
                 let mut taken = engine.next().await;
-                taken.write(format!("HTTP/1.1 {status}\r\n{framing}\r\n\r\n{body}")).await;
-                drop(taken);
-                let answer = call.answer().await;
+                let bytes = format!("HTTP/1.1 {status}\r\n{framing}\r\n\r\n{body}");
+                let write = async {
+                    taken.write(bytes).await;
+                    drop(taken);
+                };
+                let ((), answer) = tokio::join!(write, call.answer());
                 let at = format!("{status}, {framing}, {proto:?}: {}", answer.status);
                 if answer.status == 502 {
                     assert_eq!(answer.reason(), Some("upstream_unreachable"), "{at}");
@@ -208,15 +222,12 @@ async fn a_plain_answer_that_breaks_is_never_whole() {
                     assert_ne!(answer.ending, Ending::Whole, "{at}");
                 }
                 let line = gate.line_of(&id).await;
-                assert_ne!(line["outcome"], "complete", "{at}: {line}");
-                assert_ne!(line["outcome"], "client_cancelled", "{at}: {line}");
+                let broken = line["outcome"] == "truncated" || line["outcome"] == "upstream_error";
+                assert!(broken, "{at}: {line}");
                 asked += 1.0;
             }
         }
     }
-    let metrics = gate.settled().await;
-    let broken = metrics.outcome("truncated") + metrics.outcome("upstream_error");
-    assert_eq!(broken, asked);
 }
 
 #[tokio::test]

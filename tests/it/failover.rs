@@ -4,7 +4,7 @@
 use crate::support::request::Request;
 use crate::support::scripted::{CHAT_END, STREAM_HEAD, Scripted, chat_event};
 use crate::support::wire::Ending;
-use crate::support::{Api, Call, Gate, Proto, Setup, ask, eventually};
+use crate::support::{Api, BOUND, Call, Gate, Proto, Setup, ask, eventually};
 use std::time::Duration;
 use streamgate_loadtests::engine::{Engine, EngineConfig, FaultRule, Faults};
 
@@ -28,6 +28,11 @@ async fn endpoint(gate: &Gate, engine: &Engine) -> serde_json::Value {
     let endpoints = state["pools"][0]["endpoints"].as_array().unwrap();
     let addr = engine.addr().to_string();
     endpoints.iter().find(|endpoint| endpoint["endpoint"] == *addr).unwrap().clone()
+}
+
+async fn in_state(gate: &Gate, engine: &Engine, state: &str) {
+    eventually(state, || async { (endpoint(gate, engine).await["state"] == state).then_some(()) })
+        .await;
 }
 
 /// `count` requests in a row, all complete; half of them over HTTP/2.
@@ -94,7 +99,12 @@ async fn a_full_engine_moves_the_request_and_is_not_marked() {
 
     let alone = gate(&[&full], "").await;
     let answer = ask(Proto::H1, alone.proxy, &Api::Chat.stream(3)).await;
-    assert_eq!((answer.status, answer.reason()), (503, Some("pool_saturated")), "{}", answer.text());
+    assert_eq!(
+        (answer.status, answer.reason()),
+        (503, Some("pool_saturated")),
+        "{}",
+        answer.text()
+    );
     assert!(answer.headers.contains_key("retry-after"));
 }
 
@@ -155,7 +165,9 @@ async fn a_stale_connection_is_not_the_requests_fault() {
             }
             drop(stale);
             let mut taken = engine.next().await;
-            taken.write("HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}").await;
+            taken
+                .write("HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}")
+                .await;
             assert_eq!((call.answer().await.status), 200);
         }
     }
@@ -215,21 +227,18 @@ async fn the_budget_bounds_the_retries() {
 /// Kill one of two engines while its requests wait for their first token.
 async fn killed_before_the_first_token(proto: Proto, api: Api) {
     let (dies, stays) = (engine().await, engine().await);
-    let gate = gate(&[&dies, &stays], "").await;
-    // Silent for as long as it takes to kill it: only those on the other engine go on by themselves.
+    let gate = gate(&[&dies, &stays], "health: {interval: 100ms}").await;
+    // All requests go to one engine while the other is away.
+    stays.set_listening(false);
+    in_state(&gate, &stays, "down").await;
     always(&dies, "opening-silence=forever");
     let mut calls = Vec::new();
-    for n in 0..40 {
-        let request = api.stream(5).id(&format!("kill-{n}"));
-        calls.push(Call::start(proto, gate.proxy, &request).await);
-        let begun = |stats: &streamgate_loadtests::engine::StatsSnapshot| stats.requests;
-        eventually("the request is at an engine", || async {
-            (begun(&dies.stats()) + begun(&stays.stats()) > n).then_some(())
-        })
-        .await;
+    for _ in 0..20 {
+        calls.push(Call::start(proto, gate.proxy, &api.stream(5)).await);
     }
-    let waiting = dies.stats().in_flight;
-    assert!(waiting >= 20, "{waiting} wait");
+    dies.wait_stats(|stats| stats.in_flight == 20, BOUND).await.unwrap();
+    stays.set_listening(true);
+    in_state(&gate, &stays, "ready").await;
     dies.kill();
     for (n, call) in calls.iter_mut().enumerate() {
         let answer = call.answer().await;
@@ -238,8 +247,8 @@ async fn killed_before_the_first_token(proto: Proto, api: Api) {
         assert!(api.has_terminal(&text), "{n}: {text}");
         assert!(!text.contains("event: error"), "{n}: {text}");
     }
-    assert_eq!(stays.stats().completed, 40);
-    assert_eq!(gate.settled().await.outcome("complete"), 40.0);
+    assert_eq!(stays.stats().completed, 20);
+    assert_eq!(gate.settled().await.outcome("complete"), 20.0);
 }
 
 #[tokio::test]

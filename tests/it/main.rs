@@ -15,5 +15,5 @@ mod failover;
 mod slots;
 mod startup;
 mod support;
-mod transcripts;
 mod timeouts;
+mod transcripts;

@@ -10,6 +10,7 @@ use crate::core::timing::Timing;
 use crate::proxy::client::Client;
 use crate::telemetry::{RequestEvent, Tokens};
 use rand::Rng;
+use std::net::IpAddr;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -29,7 +30,9 @@ pub(super) struct Account {
     /// The status sent to the client.
     pub status: Option<u16>,
     pub bytes_received: u64,
+    pub bytes_sent: u64,
     answer: AnswerFacts,
+    client: IpAddr,
 }
 
 /// What the answer said of itself.
@@ -37,8 +40,8 @@ pub(super) struct Account {
 struct AnswerFacts {
     first_content: Option<std::time::Instant>,
     last_content: Option<std::time::Instant>,
-    usage: Option<Usage>,
-    /// Output tokens seen in events, for answers that ended without usage.
+    usage: Usage,
+    /// Output tokens as far as the events tell: the last report and what came after it.
     delivered: u64,
     finish_reasons: Vec<String>,
 }
@@ -60,7 +63,9 @@ impl Account {
             upstream_status: None,
             status: None,
             bytes_received: 0,
+            bytes_sent: 0,
             answer: AnswerFacts::default(),
+            client: client.address(),
         }
     }
 
@@ -69,7 +74,7 @@ impl Account {
         self.answer = AnswerFacts {
             first_content: tracker.first_content(),
             last_content: tracker.last_content(),
-            usage: Some(tracker.usage()).filter(|usage| !usage.is_empty()),
+            usage: tracker.usage(),
             delivered: tracker.tokens_at_least(),
             finish_reasons: tracker
                 .finish_reasons()
@@ -80,18 +85,12 @@ impl Account {
     }
 
     /// Learn from a plain answer that has come whole.
-    pub fn answered(&mut self, usage: Option<Usage>) {
+    pub fn answered(&mut self, usage: Usage) {
         self.answer.usage = usage;
     }
 
     /// The event of this request.
-    pub fn close(
-        self,
-        mut event: RequestEvent,
-        end: &End,
-        client: &Client,
-        slo: &Slo,
-    ) -> RequestEvent {
+    pub fn close(self, mut event: RequestEvent, end: &End, slo: &Slo) -> RequestEvent {
         let tokens = self.tokens();
         event.model = self.model;
         event.api = self.api.as_str();
@@ -116,22 +115,25 @@ impl Account {
         event.tokens = tokens;
         event.finish_reasons = self.answer.finish_reasons;
         event.bytes_received = self.bytes_received;
-        event.bytes_sent = client.sent();
-        event.client = Some(client.address());
+        event.bytes_sent = self.bytes_sent;
+        event.client = Some(self.client);
         if self.api != Api::Plain {
             event.good = Some(slo.good(event.outcome, &event.latencies()));
         }
         event
     }
 
-    /// The engine's last report. What was delivered after it, or without any, is charged too: a
-    /// stream that was cut or left is not free.
+    /// What the engine reported; tokens that were delivered after its last report, of a stream
+    /// that was cancelled or broke, count too.
     fn tokens(&self) -> Tokens {
-        let usage = self.answer.usage.unwrap_or_default();
-        let reported = usage.completion.unwrap_or(0);
-        let estimated = self.answer.delivered > reported;
-        let completion = if estimated { Some(self.answer.delivered) } else { usage.completion };
-        Tokens { prompt: usage.prompt, completion, cached: usage.cached, estimated }
+        let AnswerFacts { usage, delivered, .. } = &self.answer;
+        let estimated = *delivered > usage.completion.unwrap_or(0);
+        Tokens {
+            prompt: usage.prompt,
+            completion: if estimated { Some(*delivered) } else { usage.completion },
+            cached: usage.cached,
+            estimated,
+        }
     }
 }
 

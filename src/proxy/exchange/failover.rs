@@ -37,15 +37,15 @@ pub(super) async fn find(
     client: &mut Client,
     request: &Request,
     work: &mut Work,
+    first_byte: Instant,
     account: &mut Account,
 ) -> Result<Found, Stop> {
     let head = upstream_head(context, client, request, account)?;
     let Work { permit, attempt, .. } = work;
     let holder = permit.holder();
-    let first_byte = Instant::now() + context.live.config.timeouts.first_byte;
     tokio::select! {
         biased;
-        found = Search { context, request, head, account, holder }.run(attempt) => found,
+        found = Search { context, request, head, first_byte, account, holder }.run(attempt) => found,
         () = client.gone() => Err(Stop::Gone("first byte")),
         cause = holder.cut() => Err(Stop::cut(cause)),
         () = sleep_until(context.total) => Err(Stop::Refuse(Outcome::TimedOut, total_passed())),
@@ -77,6 +77,7 @@ struct Search<'a> {
     context: &'a Context<'a>,
     request: &'a Request,
     head: RequestHeader,
+    first_byte: Instant,
     account: &'a mut Account,
     holder: &'a crate::admission::Holder,
 }
@@ -100,7 +101,7 @@ impl Search<'_> {
             let next = attempts.failed(&running.lease, lost.as_failure(asked.elapsed()), false);
             tracing::debug!(endpoint = %running.lease.id(), ?next, "an attempt failed");
             if let Some(call) = running.call.take() {
-                call.abandon().await;
+                self.context.gateway.engines.end(call).await;
             }
             // The endpoint's count falls before the next choice.
             *slot = None;
@@ -132,6 +133,7 @@ impl Search<'_> {
                 ..TrackerOptions::default()
             },
             head_hold: config.timeouts.head_hold,
+            first_byte: self.first_byte,
         };
         let answer = attempt(&self.context.gateway.engines, &question, running).await;
         self.account.upstream_status = match &answer {

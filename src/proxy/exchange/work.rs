@@ -34,11 +34,7 @@ impl Work {
     /// The engine's work has ended: by itself if its answer came whole, else because we close.
     pub async fn end(mut self, engines: &Engines) {
         let Some(attempt) = &mut self.attempt else { return };
-        let Some(mut call) = attempt.call.take() else { return };
-        if call.is_done() {
-            engines.release(call).await;
-        } else {
-            call.abandon().await;
-        }
+        let Some(call) = attempt.call.take() else { return };
+        engines.end(call).await;
     }
 }

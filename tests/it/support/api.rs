@@ -53,6 +53,14 @@ impl Api {
         Request::post(self.path(), "a", self.body(tokens, true).to_string())
     }
 
+    /// The same with further members in its body.
+    pub fn stream_with(self, tokens: u32, members: Value) -> Request {
+        let mut body = self.body(tokens, true);
+        let Value::Object(members) = members else { panic!("members are an object") };
+        body.as_object_mut().unwrap().extend(members);
+        Request::post(self.path(), "a", body.to_string())
+    }
+
     /// A plain request of tenant `a`.
     pub fn plain(self, tokens: u32) -> Request {
         Request::post(self.path(), "a", self.body(tokens, false).to_string())
@@ -104,11 +112,14 @@ impl Api {
         };
         let fits = match self {
             Self::Completions | Self::Chat => words(&data["error"], &["message", "type", "code"]),
-            Self::Messages => data["type"] == "error" && words(&data["error"], &["type", "message"]),
+            Self::Messages => {
+                data["type"] == "error" && words(&data["error"], &["type", "message"])
+            }
             Self::Responses => {
+                let numbers = before.matches("\"sequence_number\":").count();
+                assert_eq!(data["sequence_number"], numbers, "the next number: {text}");
                 data["type"] == "error"
                     && words(&data, &["message", "code"])
-                    && data["sequence_number"].is_u64()
                     && words(&data["error"], &["message", "code"])
             }
         };

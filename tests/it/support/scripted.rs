@@ -87,6 +87,11 @@ impl Taken {
         self.stream.write_all(bytes.as_ref()).await.unwrap();
     }
 
+    /// Write if the other side still takes it.
+    pub async fn try_write(&mut self, text: &str) -> std::io::Result<()> {
+        self.stream.write_all(text.as_bytes()).await
+    }
+
     /// Write one chunk if the other side still takes it.
     pub async fn try_chunk(&mut self, text: &str) -> std::io::Result<()> {
         let chunk = format!("{:x}\r\n{text}\r\n", text.len());

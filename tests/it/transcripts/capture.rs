@@ -90,6 +90,12 @@ impl Capture {
     pub fn load(path: &Path) -> Option<Self> {
         let transcript = Transcript::load(path).ok()?;
         let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        let (method, path, request) = table::request(&name, transcript.request());
+        Some(Self::new(name, [method, path, request], &transcript))
+    }
+
+    fn new(name: String, request: [String; 3], transcript: &Transcript) -> Self {
+        let [method, path, request] = request;
         let raw = transcript.raw().to_vec();
         let base = transcript.raw().as_ptr() as usize;
         let (mut pieces, mut at) = (Vec::new(), 0);
@@ -97,7 +103,6 @@ impl Capture {
             pieces.push((chunk.as_ptr() as usize - base, at));
             at += chunk.len();
         }
-        let (method, path, request) = table::request(&name, transcript.request());
         let body = transcript.body();
         let event_stream = transcript.header("content-type").unwrap_or_default();
         let shape = match (Api::of(&path), transcript.status()) {
@@ -110,19 +115,25 @@ impl Capture {
         };
         let head_len = transcript.head().len();
         let (status, headers) = (transcript.status(), transcript.headers().to_vec());
-        Some(Self {
-            name,
-            method,
-            path,
-            request,
-            raw,
-            status,
-            body,
-            headers,
-            head_len,
-            pieces,
-            shape,
-        })
+        Self { name, method, path, request, raw, status, body, headers, head_len, pieces, shape }
+    }
+
+    /// The same with whole chunks left out of its middle, so that it ends with at least `edge`
+    /// bytes of this one's end. What cuts there meet is the same, without the way to it.
+    pub fn abridged(&self, edge: usize) -> Option<Self> {
+        // Where the size lines of chunks begin; the first piece's is right after the head.
+        let lines: Vec<usize> = (1..self.pieces.len())
+            .map(|at| {
+                let ((wire, start), next) = (self.pieces[at - 1], self.pieces[at].1);
+                wire + (next - start) + 2
+            })
+            .collect();
+        let from = *lines.iter().find(|line| **line >= edge)?;
+        let to = *lines.iter().rev().find(|line| self.raw.len() - **line >= edge)?;
+        let raw = [&self.raw[..from], self.raw.get(to..).filter(|_| from < to)?].concat();
+        let transcript = Transcript::from_bytes(raw).unwrap();
+        let request = [&self.method, &self.path, &self.request].map(Clone::clone);
+        Some(Self::new(format!("{}.abridged", self.name), request, &transcript))
     }
 
     /// The headers that must reach the client as they are, sorted.

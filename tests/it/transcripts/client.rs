@@ -122,18 +122,17 @@ impl Lane {
     }
 
     /// Ask, and compare the answer with what it must be.
-    pub async fn ask(&mut self, job: &Job) -> Seen {
-        let expected = job.expected();
+    pub async fn ask(&mut self, job: &Job, expected: &Expected) -> Seen {
         let mut wire = match self.wire.take() {
             Some(wire) => wire,
             None => Wire::connect(self.to).await,
         };
-        wire.send(&job.bytes(&expected)).await;
+        wire.send(&job.bytes(expected)).await;
         let Some((status, headers)) = wire.head().await else {
             let faults = Faults(vec![format!("{}: no answer", job.id)]);
             return Seen { id: job.id.clone(), bytes: 0, faults };
         };
-        let gate = job.is_gated(&expected).then_some(expected.before_end);
+        let gate = job.is_gated(expected).then_some(expected.before_end);
         let mut body = Body { job, gate, replayer: &self.replayer, bytes: Vec::new() };
         let ending = body.read(&mut wire, status, &headers).await;
         let answer = Answer { status, headers, body: body.bytes, ending };
@@ -141,7 +140,7 @@ impl Lane {
         if ending == Ending::Whole && !closes && !job.http10 {
             self.wire = Some(wire);
         }
-        let faults = compare(job, &expected, &answer);
+        let faults = compare(job, expected, &answer);
         Seen { id: job.id.clone(), bytes: answer.body.len(), faults }
     }
 }
