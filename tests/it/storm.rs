@@ -125,7 +125,7 @@ impl Storm {
             return false;
         }
         if let Moment::Time(time) = leave {
-            return tokio::time::timeout(time, wire.try_answer()).await == Ok(true);
+            return tokio::time::timeout(time, wire.answered_whole()).await == Ok(true);
         }
         let Some((_, headers)) = wire.head().await else { return false };
         self.head_took(began.elapsed());

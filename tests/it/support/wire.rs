@@ -68,9 +68,8 @@ impl Wire {
     }
 
     /// Read one answer; whether it came whole.
-    pub async fn try_answer(&mut self) -> bool {
-        let Some((_, headers)) = self.head().await else { return false };
-        self.rest_of(headers).await == Ending::Whole
+    pub async fn answered_whole(&mut self) -> bool {
+        self.try_answer().await.is_some_and(|answer| answer.ending == Ending::Whole)
     }
 
     /// Read the body of an answer with this head.
