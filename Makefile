@@ -7,10 +7,10 @@ MAKEFLAGS += --no-print-directory
 
 CARGO ?= cargo
 
-.PHONY: help demo test lint bench
+.PHONY: help demo test lint bench loadtest loadtest-all
 
 help: ## List these recipes (default)
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## Start two simulated engines, the ingress, two tenants and the live page; Ctrl-C ends it
 	@scripts/prerequisites.sh demo
@@ -29,6 +29,12 @@ lint: ## Check format, lints, documentation, dependencies and scripts
 	@scripts/check-dependencies.sh
 	@for script in scripts/*.sh .ci/run; do bash -n "$$script"; done
 	@if command -v shellcheck >/dev/null; then shellcheck scripts/*.sh .ci/run; fi
+
+loadtest: ## Run one load test: make loadtest SCENARIO=loadtests/scenarios/w1.yaml
+	@scripts/loadtest.sh $(SCENARIO)
+
+loadtest-all: ## Reproduce every published experiment, and show what the ingress makes of it (15 min)
+	@scripts/loadtest.sh
 
 bench: ## Run the benchmarks (release build)
 	@scripts/prerequisites.sh build

@@ -10,7 +10,7 @@ use clap::Parser;
 
 fn main() -> ExitCode {
     match cli::Cli::parse().run() {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("streamgate-loadtests: {error:#}");
             ExitCode::FAILURE

@@ -17,7 +17,7 @@
 //!   this request; a store that cannot say gives `quota_unavailable`.
 //! * After [`AdmissionController::close_queue`] returned, nobody is admitted any more.
 //!
-//! Modules: [`controller`] decides, [`lane`] is one tenant's queue, [`permit`] what an admitted
+//! Modules: [`controller`] decides, `lane` is one tenant's queue, [`permit`] what an admitted
 //! request owns, [`holders`] the registry that operators and the drain look at.
 
 pub mod controller;

@@ -9,16 +9,22 @@
     reason = "a failed assumption fails the test; measurements are printed"
 )]
 
+mod bad_input;
 mod bodies;
 mod broken;
 mod cancel;
 mod drain;
 mod failover;
+mod headers;
+mod identity;
 mod panic;
 mod queue;
 mod slots;
 mod slow;
+mod startup;
 mod storm;
 mod support;
 mod timeouts;
+mod transcripts;
+mod usage;
 mod wires;

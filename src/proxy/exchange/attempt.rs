@@ -8,6 +8,7 @@ use crate::core::stream::{EngineError, Progress, StreamTracker, TrackerOptions, 
 use crate::proxy::engine::{EngineCall, Engines, is_event_stream};
 use crate::proxy::gather::Gathered;
 use bytes::Bytes;
+use http::header;
 use pingora_core::ErrorType;
 use pingora_http::{RequestHeader, ResponseHeader};
 use std::time::Duration;
@@ -57,6 +58,8 @@ pub(super) enum Lost {
     Unanswered { reused: bool },
     /// An answer of 500 or above, read whole.
     Status { head: Box<ResponseHeader>, body: Bytes },
+    /// An answer of 500 or above whose body never came whole.
+    HalfStatus(u16),
     /// An answer began with 200 and was lost before its first token.
     Early,
     /// A stream began with 200 and its first word was an error.
@@ -72,6 +75,7 @@ impl Lost {
             Self::NotConnected { .. } => Failure::NotConnected,
             Self::Unanswered { reused } => Failure::Unanswered { reused: *reused, after },
             Self::Status { head, body } => Failure::Status { status: head.status.as_u16(), body },
+            Self::HalfStatus(status) => Failure::Status { status: *status, body: b"" },
             Self::Early | Self::GivenUp => Failure::LostEarly,
             Self::EarlyError(error) => {
                 Failure::EarlyError { status: error.status, message: error.message.as_deref() }
@@ -91,7 +95,13 @@ pub(super) async fn attempt(
     let call = attempt.call.insert(connected.map_err(|error| Lost::NotConnected {
         refused: matches!(error.etype(), ErrorType::ConnectRefused),
     })?);
-    if let Err(error) = call.ask(question.head.clone(), question.body).await {
+    let mut head = question.head.clone();
+    if !head.headers.contains_key(header::HOST) {
+        // From HTTP/1.0; in HTTP/1.1 there must be one.
+        let host = head.insert_header(header::HOST, attempt.lease.address().to_string());
+        host.map_err(|_| Lost::Unanswered { reused: false })?;
+    }
+    if let Err(error) = call.ask(head, question.body).await {
         tracing::debug!(error = error.etype().as_str(), "no answer from the engine");
         return Err(Lost::Unanswered { reused: call.reused() });
     }
@@ -156,14 +166,16 @@ async fn until_some<T>(end: Option<Instant>, future: impl Future<Output = T>) ->
     }
 }
 
-/// Read an answer of 500 or above until it can be judged. One that is too large, too slow or broken
-/// to be judged is passed on as it comes.
+/// Read an answer of 500 or above until it can be judged. One that is too large or too slow to be
+/// judged is passed on as it comes.
 async fn judge_error(call: &mut EngineCall, head: ResponseHeader) -> Result<Reply, Lost> {
     let mut body = Gathered::default();
     let read = timeout(ERROR_BODY_TIME, read_up_to(call, ERROR_BODY, &mut body)).await;
     let body = body.into_bytes();
     match read {
         Ok(Ok(())) if call.is_done() => Err(Lost::Status { head: Box::new(head), body }),
+        // Nothing has reached the client: an honest answer of ours beats half of the engine's.
+        Ok(Err(_)) => Err(Lost::HalfStatus(head.status.as_u16())),
         _ => Ok(Reply { head, body: ReplyBody::Plain { read: body } }),
     }
 }

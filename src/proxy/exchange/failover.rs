@@ -137,6 +137,7 @@ impl Search<'_> {
         self.account.upstream_status = match &answer {
             Ok(reply) => Some(reply.head.status.as_u16()),
             Err(Lost::Status { head, .. }) => Some(head.status.as_u16()),
+            Err(Lost::HalfStatus(status)) => Some(*status),
             Err(Lost::Early | Lost::EarlyError(_) | Lost::GivenUp) => Some(200),
             Err(_) => self.account.upstream_status,
         };
@@ -161,10 +162,11 @@ fn give_up(end: End, last: Option<Lost>) -> Result<Found, Stop> {
             outcome_of(reason, last.is_some()),
             Rejection::new(reason, message_of(reason, last.as_ref())),
         )),
-        (End::PassOn | End::Broken, _) => Err(Stop::Refuse(
-            Outcome::UpstreamError,
-            Rejection::new(Reason::UpstreamUnreachable, "The engine gave the request up."),
-        )),
+        (End::PassOn | End::Broken, last) => {
+            let message = message_of(Reason::UpstreamUnreachable, last.as_ref());
+            let rejection = Rejection::new(Reason::UpstreamUnreachable, message);
+            Err(Stop::Refuse(Outcome::UpstreamError, rejection))
+        }
     }
 }
 
@@ -188,6 +190,7 @@ fn message_of(reason: Reason, last: Option<&Lost>) -> &'static str {
         (_, Some(Lost::NotConnected { refused: false })) => "The engine could not be reached.",
         (_, Some(Lost::Early)) => "The engine was lost before its first token.",
         (_, Some(Lost::GivenUp)) => "The engine gave the request up.",
+        (_, Some(Lost::HalfStatus(_))) => "The engine's error answer was not whole.",
         _ => "The engine closed the connection unanswered.",
     }
 }

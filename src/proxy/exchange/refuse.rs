@@ -29,7 +29,7 @@ pub(super) async fn refuse(
     rejection: &Rejection,
 ) -> End {
     let answer =
-        answer(rejection, account.api.dialect(), account.request_id.as_str(), rand::rng().random());
+        answer(rejection, account.dialect, account.request_id.as_str(), rand::rng().random());
     let unread = !client.body_is_done();
     let end = End { outcome, reason: Some(rejection.reason), error: None, after: After::Keep };
     match send(client, account, answer).await {

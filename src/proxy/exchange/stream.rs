@@ -55,6 +55,10 @@ pub(super) async fn relay(
         }
         write(client, &mut ready, cut.as_mut(), deadlines.total).await?;
         if let Some(Err(broken)) = end {
+            if broken == Break::Abort {
+                // Usage comes after the abort, and the tenant is charged by it.
+                let _ = timeout(END_OF_BODY, read_rest(call, tracker, &mut ready)).await;
+            }
             return Err(broken);
         }
         tokio::select! {

@@ -22,6 +22,7 @@ pub struct Setup {
     pool: String,
     extra: String,
     listen: String,
+    environment: Vec<(String, String)>,
 }
 
 impl Setup {
@@ -34,6 +35,7 @@ impl Setup {
             pool: String::new(),
             extra: String::new(),
             listen: String::new(),
+            environment: Vec::new(),
         }
     }
 
@@ -66,6 +68,12 @@ impl Setup {
     /// Further YAML lines of `listen`.
     pub fn listen(mut self, keys: &str) -> Self {
         self.listen = keys.to_owned();
+        self
+    }
+
+    /// A variable of the process's environment.
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.environment.push((name.to_owned(), value.to_owned()));
         self
     }
 
@@ -126,6 +134,7 @@ impl Gate {
         let mut child = Command::new(env!("CARGO_BIN_EXE_streamgate"))
             .args(["serve", "--config"])
             .arg(&path)
+            .envs(setup.environment.iter().cloned())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .kill_on_drop(true)
@@ -204,6 +213,11 @@ impl Gate {
     /// Lines the process has written so far.
     pub fn output(&self) -> Vec<String> {
         self.output.lock().unwrap().clone()
+    }
+
+    /// Lines written since the last call of this.
+    pub fn take_output(&self) -> Vec<String> {
+        std::mem::take(&mut *self.output.lock().unwrap())
     }
 
     /// The log line of the ended request with this id.

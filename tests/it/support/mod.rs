@@ -6,8 +6,10 @@ pub mod gate;
 pub mod h2;
 pub mod metrics;
 pub mod own;
+pub mod replayer;
 pub mod request;
 pub mod scripted;
+pub mod tap;
 pub mod tls;
 pub mod wire;
 

@@ -48,6 +48,12 @@ impl Request {
         self
     }
 
+    /// Without the tenant's key.
+    pub fn without_key(mut self) -> Self {
+        self.headers.retain(|(name, _)| name != "authorization");
+        self
+    }
+
     /// With this `x-request-id`.
     pub fn id(self, id: &str) -> Self {
         self.header("x-request-id", id)

@@ -100,9 +100,14 @@ impl Wire {
 
     /// Read one answer to its end.
     pub async fn answer(&mut self) -> Answer {
-        let (status, headers) = self.head().await.expect("an answer's head");
+        self.try_answer().await.expect("an answer's head")
+    }
+
+    /// Read one answer to its end; `None` if the connection ends before its head.
+    pub async fn try_answer(&mut self) -> Option<Answer> {
+        let (status, headers) = self.head().await?;
         let answer = Answer { status, headers, body: Vec::new(), ending: Ending::Whole };
-        self.body(answer).await
+        Some(self.body(answer).await)
     }
 
     async fn body(&mut self, mut answer: Answer) -> Answer {
@@ -249,7 +254,14 @@ impl Wire {
         }
     }
 
-    async fn more(&mut self) -> Result<(), Ending> {
+    /// Up to `most` bytes that have come and were not looked at yet.
+    pub fn take_buffered(&mut self, most: usize) -> Vec<u8> {
+        let most = most.min(self.buffer.len());
+        self.buffer.drain(..most).collect()
+    }
+
+    /// Wait for more bytes.
+    pub async fn more(&mut self) -> Result<(), Ending> {
         match bounded("bytes or the end", self.stream.read_buf(&mut self.buffer)).await {
             Ok(0) => Err(Ending::Cut),
             Ok(_) => Ok(()),
