@@ -125,7 +125,8 @@ impl Storm {
             return false;
         }
         if let Moment::Time(time) = leave {
-            return tokio::time::timeout(time, wire.try_answer()).await == Ok(true);
+            let answer = tokio::time::timeout(time, wire.try_answer()).await.ok().flatten();
+            return answer.is_some_and(|answer| answer.ending == Ending::Whole);
         }
         let Some((_, headers)) = wire.head().await else { return false };
         self.head_took(began.elapsed());

@@ -195,7 +195,8 @@ impl Gate {
     }
 
     /// `cap` requests of tenant `a` run beside each other, one more is refused, all complete.
-    pub async fn all_slots_free(&self, cap: usize, engine: &Engine) {
+    pub async fn all_slots_free(&self, cap: impl TryInto<usize>, engine: &Engine) {
+        let cap = cap.try_into().ok().expect("a small number");
         self.settled().await;
         let request = Api::Chat.stream(2).fault("delay-head=5m");
         let mut running = Vec::new();

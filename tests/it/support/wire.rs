@@ -67,12 +67,6 @@ impl Wire {
         self.stream.write_all(bytes).await
     }
 
-    /// Read one answer; whether it came whole.
-    pub async fn try_answer(&mut self) -> bool {
-        let Some((_, headers)) = self.head().await else { return false };
-        self.rest_of(headers).await == Ending::Whole
-    }
-
     /// Read the body of an answer with this head.
     pub async fn rest_of(&mut self, headers: Headers) -> Ending {
         let answer = Answer { status: 200, headers, body: Vec::new(), ending: Ending::Whole };
