@@ -21,7 +21,7 @@ async fn rig() -> (Engine, Gate) {
 
 /// Bytes that repeat nowhere within a read.
 fn pattern(length: usize) -> Vec<u8> {
-    (0..length).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect()
+    (0..length).map(|n| (n.wrapping_mul(2_654_435_761) >> 13).to_le_bytes()[0]).collect()
 }
 
 fn arrived(engine: &Engine) -> (Option<usize>, Option<String>) {

@@ -5,7 +5,8 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    reason = "a failed assumption fails the test"
+    clippy::print_stdout,
+    reason = "a failed assumption fails the test; measurements are printed"
 )]
 
 mod bad_input;

@@ -80,7 +80,7 @@ async fn exactly_the_queue_waits_and_every_slot_comes_back() {
     assert_eq!(metrics.outcome("rejected"), (CLIENTS - CAP - QUEUE) as f64);
     assert_eq!(metrics.outcome("client_cancelled"), (CAP + QUEUE) as f64);
     assert_eq!(metrics.outcome("failed"), 0.0);
-    gate.all_slots_free(CAP as u32, &engine).await;
+    gate.all_slots_free(CAP, &engine).await;
     assert_eq!(engine.stats().max_in_flight, CAP);
 }
 
@@ -110,7 +110,7 @@ async fn killed_waiters_lose_nothing() {
     }
     assert_eq!(engine.stats().requests, CAP as u64);
     drop(running);
-    gate.all_slots_free(CAP as u32, &engine).await;
+    gate.all_slots_free(CAP, &engine).await;
 }
 
 /// Slots that come free go to those who wait, in their order.
@@ -160,7 +160,7 @@ async fn a_wait_has_its_end() {
         assert_eq!(answer.json()["error"]["type"], "rate_limit_error");
     }
     drop(running);
-    gate.all_slots_free(CAP as u32, &engine).await;
+    gate.all_slots_free(CAP, &engine).await;
 }
 
 /// More clients than slots, all of which come again at once: each is served every time, as nobody

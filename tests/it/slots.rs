@@ -87,7 +87,7 @@ async fn every_failure_gives_its_slot_back() {
 /// Case 3: no route forgets its slot.
 #[tokio::test]
 async fn every_route_gives_its_slot_back() {
-    const CAP: u32 = 2;
+    const CAP: usize = 2;
     let (engine, gate) = rig(&format!("max_in_flight: {CAP}"), "").await;
     let embeddings = json!({"model": "sim", "input": "hello"}).to_string();
     let mut routes = vec![
@@ -101,7 +101,7 @@ async fn every_route_gives_its_slot_back() {
     }
     for route in &routes {
         for n in 0..=CAP {
-            let mut call = Call::start(Proto::ALL[n as usize % 2], gate.proxy, route).await;
+            let mut call = Call::start(Proto::ALL[n % 2], gate.proxy, route).await;
             let status = call.head().await.expect("an answer").0;
             assert!(matches!(status, 200 | 404 | 405), "{status} for {route:?}");
             // A HEAD's length is not followed by a body.

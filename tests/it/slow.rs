@@ -44,7 +44,7 @@ async fn dawdle(to: std::net::SocketAddr, n: usize) -> Duration {
     let answer = String::from_utf8(answer).unwrap();
     match told {
         Some(status) => {
-            assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{n}: {answer}")
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{n}: {answer}");
         }
         None => assert_eq!(answer, "", "{n}"),
     }

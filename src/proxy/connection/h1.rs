@@ -77,7 +77,9 @@ fn is_bad_head(error: &BError) -> bool {
 /// would race with the client's next request, so a leaving replica keeps it and answers that
 /// request with `Connection: close`.
 async fn reuse(session: ServerSession, limits: &ConnectionLimits) -> Option<ServerSession> {
-    let (stream, early) = session.finish().await.ok()??.into_parts();
+    // Even a polite close may have to wait for a client that does not read.
+    let finished = timeout(limits.idle, session.finish()).await.ok()?;
+    let (stream, early) = finished.ok()??.into_parts();
     match early {
         Some(early) => Some(session_of(stream, early)),
         None => next_session(stream, limits.idle).await,

@@ -17,7 +17,7 @@ const WINDOW: u32 = 512 * 1024;
 /// One connection; dropping it closes it.
 pub struct H2 {
     send: SendRequest<Bytes>,
-    task: AbortOnDropHandle<()>,
+    _task: AbortOnDropHandle<()>,
 }
 
 impl H2 {
@@ -39,7 +39,7 @@ impl H2 {
             // Its streams tell how it ended.
             let _ = connection.await;
         }));
-        Self { send, task }
+        Self { send, _task: task }
     }
 
     /// Send a whole request.
@@ -56,11 +56,6 @@ impl H2 {
         let mut send = bounded("a free stream", self.send.clone().ready()).await.unwrap();
         let (answer, body) = send.send_request(request.http2(), end).unwrap();
         H2Call { answer: Some(answer), request: body, body: None }
-    }
-
-    /// The connection has ended.
-    pub async fn closed(&mut self) {
-        let _ = bounded("the connection ends", &mut self.task).await;
     }
 }
 

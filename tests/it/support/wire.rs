@@ -67,11 +67,6 @@ impl Wire {
         self.stream.write_all(bytes).await
     }
 
-    /// Read one answer; whether it came whole.
-    pub async fn answered_whole(&mut self) -> bool {
-        self.try_answer().await.is_some_and(|answer| answer.ending == Ending::Whole)
-    }
-
     /// Read the body of an answer with this head.
     pub async fn rest_of(&mut self, headers: Headers) -> Ending {
         let answer = Answer { status: 200, headers, body: Vec::new(), ending: Ending::Whole };
