@@ -24,6 +24,7 @@ mod slow;
 mod startup;
 mod storm;
 mod support;
+mod tenants;
 mod timeouts;
 mod transcripts;
 mod usage;
