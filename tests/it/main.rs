@@ -12,6 +12,7 @@ mod broken;
 mod cancel;
 mod drain;
 mod failover;
+mod loads;
 mod slots;
 mod startup;
 mod support;
