@@ -62,6 +62,7 @@ impl Proxy {
         Ok(proxy)
     }
 
+    #[expect(clippy::disallowed_methods, reason = "a thread of its own, without a runtime")]
     fn listening(&mut self) -> Result<()> {
         let until = Instant::now() + START;
         while TcpStream::connect(self.address).is_err() {

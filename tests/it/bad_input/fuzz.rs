@@ -51,8 +51,7 @@ fn damaged(random: &mut StdRng) -> Vec<u8> {
         match random.random_range(0..6) {
             0 => bytes[at] = random.random(),
             1 if bytes.len() > 1 => drop(bytes.remove(at)),
-            2 => bytes
-                .insert(at, *b"\r\n\0 :;,%{}\"[]09-"[..].get(random.random_range(0..16)).unwrap()),
+            2 => bytes.insert(at, b"\r\n\0 :;,%{}\"[]09-"[random.random_range(0..16)]),
             3 => bytes.truncate(at + 1),
             4 => {
                 let end = random.random_range(at..bytes.len()) + 1;
