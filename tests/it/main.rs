@@ -15,6 +15,7 @@ mod drain;
 mod failover;
 mod headers;
 mod identity;
+mod observe;
 mod slots;
 mod startup;
 mod support;
