@@ -1,6 +1,7 @@
 //! Requests of one HTTP/1 connection, in turn.
 
 use super::ConnectionLimits;
+use super::ahead::Ahead;
 use crate::proxy::client::Client;
 use crate::proxy::exchange::{After, HeadFault};
 use crate::proxy::gateway::Gateway;
@@ -25,13 +26,16 @@ pub(super) async fn serve(
     leaving: watch::Receiver<bool>,
 ) {
     let limits = gateway.connection_limits();
+    let (stream, watch) = Ahead::new(stream);
     // A connection that never says a word is nobody's request.
-    let Some(mut session) = next_session(stream, limits.head).await else { return };
+    let first = next_session(Box::new(stream), limits.head).await;
+    let Some(mut session) = first else { return };
     loop {
         if !read_head(&mut session, peer, &gateway, &limits).await {
             return;
         }
-        let mut client = Client::new(session, peer, leaving.clone());
+        let watch = Some(watch.clone());
+        let mut client = Client::new(session, watch, peer, leaving.clone());
         // Boxed: a connection that waits for its next request must not keep this space.
         match Box::pin(gateway.exchange(&mut client)).await {
             After::Keep => {}
@@ -84,7 +88,9 @@ fn fault(error: &BError) -> Option<HeadFault> {
 /// would race with the client's next request, so a leaving replica keeps it and answers that
 /// request with `Connection: close`.
 async fn reuse(session: ServerSession, limits: &ConnectionLimits) -> Option<ServerSession> {
-    let (stream, early) = session.finish().await.ok()??.into_parts();
+    // Even a polite close may have to wait for a client that does not read.
+    let finished = timeout(limits.idle, session.finish()).await.ok()?;
+    let (stream, early) = finished.ok()??.into_parts();
     match early {
         Some(early) => Some(session_of(stream, early)),
         None => next_session(stream, limits.idle).await,

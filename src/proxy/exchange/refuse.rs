@@ -89,11 +89,12 @@ pub(super) async fn bad_head(
         session.set_keepalive(None);
         let write = async {
             session.write_response_header(Box::new(head)).await?;
-            session.write_response_body(answer.body.clone(), true).await
+            session.write_response_body(answer.body.clone(), true).await?;
+            session.shutdown().await;
+            pingora_core::Result::<()>::Ok(())
         };
         // A client that sends rubbish may also not read: it gets little time and no retry.
         let _ = timeout(LINGER, write).await;
-        session.shutdown().await;
     }
     let mut event = arrival.event(Outcome::Rejected);
     event.reason = Some(rejection.reason);

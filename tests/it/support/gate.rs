@@ -204,14 +204,15 @@ impl Gate {
     }
 
     /// `cap` requests of tenant `a` run beside each other, one more is refused, all complete.
-    pub async fn all_slots_free(&self, cap: u32, engine: &Engine) {
+    pub async fn all_slots_free(&self, cap: impl TryInto<usize>, engine: &Engine) {
+        let cap = cap.try_into().ok().expect("a small number");
         self.settled().await;
         let request = Api::Chat.stream(2).fault("delay-head=5m");
         let mut running = Vec::new();
         for _ in 0..cap {
             running.push(Call::start(Proto::H1, self.proxy, &request).await);
         }
-        let all = |stats: &StatsSnapshot| stats.in_flight == cap as usize;
+        let all = |stats: &StatsSnapshot| stats.in_flight == cap;
         engine.wait_stats(all, BOUND).await.expect("every slot can be used");
         for call in running {
             call.leave(Leave::Close).await;
