@@ -21,6 +21,7 @@ mod loads;
 mod observe;
 mod panic;
 mod queue;
+mod sdk;
 mod slots;
 mod slow;
 mod startup;
