@@ -128,13 +128,22 @@ pub struct Gate {
 impl Gate {
     /// Start the binary and wait until it listens.
     pub async fn start(setup: Setup) -> Self {
+        Self::launch(setup.yaml(), &setup.environment).await
+    }
+
+    /// The same with this configuration file.
+    pub async fn start_with(yaml: String) -> Self {
+        Self::launch(yaml, &[]).await
+    }
+
+    async fn launch(yaml: String, environment: &[(String, String)]) -> Self {
         let directory = TempDir::new().unwrap();
         let path = directory.path().join("streamgate.yaml");
-        std::fs::write(&path, setup.yaml()).unwrap();
+        std::fs::write(&path, yaml).unwrap();
         let mut child = Command::new(env!("CARGO_BIN_EXE_streamgate"))
             .args(["serve", "--config"])
             .arg(&path)
-            .envs(setup.environment.iter().cloned())
+            .envs(environment.iter().cloned())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .kill_on_drop(true)
