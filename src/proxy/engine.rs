@@ -71,7 +71,7 @@ impl Engines {
 
     /// The call is over. A connection whose answer came whole may be used again, unless none is to
     /// be (pingora's pool gives one out until the task that times it has run); any other is closed,
-    /// and the engine is given [`ABORT_CONFIRM`] to close it too: when this returns, its work has
+    /// and the engine is given `ABORT_CONFIRM` to close it too: when this returns, its work has
     /// ended as far as can be known. The call stays in its place until then, so that a drop of the
     /// future loses nothing: end it again.
     pub async fn end(&self, place: &mut Option<Box<EngineCall>>) {

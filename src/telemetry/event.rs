@@ -82,7 +82,8 @@ pub struct Tokens {
     /// The part of `prompt` that was found in the engine's prefix cache.
     #[serde(rename = "cached_tokens")]
     pub cached: Option<u64>,
-    /// No usage arrived; `completion` was counted from delivered events.
+    /// `completion` was counted from delivered events: no usage arrived, or the stream ended
+    /// early, after the engine's last report.
     #[serde(rename = "tokens_estimated")]
     pub estimated: bool,
 }

@@ -3,7 +3,7 @@
 use super::ConnectionLimits;
 use super::ahead::Ahead;
 use crate::proxy::client::Client;
-use crate::proxy::exchange::After;
+use crate::proxy::exchange::{After, HeadFault};
 use crate::proxy::gateway::Gateway;
 use bytes::{BufMut, BytesMut};
 use pingora_core::protocols::Stream;
@@ -57,20 +57,31 @@ async fn read_head(
         Ok(Ok(true)) => true,
         Ok(Ok(false)) => false,
         Ok(Err(error)) => {
-            if is_bad_head(&error) {
-                gateway.refuse_bad_head(session, peer).await;
+            if let Some(fault) = fault(&error) {
+                gateway.refuse_head(session, peer, fault).await;
             }
             false
         }
         Err(_) => {
-            gateway.refuse_slow_head(session, peer).await;
+            gateway.refuse_head(session, peer, HeadFault::Slow).await;
             false
         }
     }
 }
 
-fn is_bad_head(error: &BError) -> bool {
-    matches!(error.etype(), ErrorType::InvalidHTTPHeader)
+/// What to tell the client; `None`: nothing, since its connection broke.
+fn fault(error: &BError) -> Option<HeadFault> {
+    if !matches!(error.etype(), ErrorType::InvalidHTTPHeader) {
+        return None;
+    }
+    // The two bounds of pingora's reader (1 MiB, 256 headers) have no type of their own.
+    let too_long = error.context.as_ref().is_some_and(|context| {
+        let context = context.as_str();
+        context.starts_with("Request header larger than")
+    });
+    let too_many =
+        error.cause.as_ref().is_some_and(|cause| cause.to_string() == "too many headers");
+    Some(if too_long || too_many { HeadFault::TooLarge } else { HeadFault::Malformed })
 }
 
 /// Keep a connection for its next request. Closing an idle connection because this replica leaves

@@ -3,6 +3,7 @@
 
 use super::Stop;
 use super::account::Account;
+use super::refuse::head_too_large;
 use crate::core::api::{Api, Dialect, clean};
 use crate::core::facts::{self, RequestFacts, UpstreamBody, upstream_body};
 use crate::core::ids::PoolId;
@@ -73,10 +74,11 @@ fn check_head(client: &Client, limit: usize) -> Result<(), Rejection> {
     let bad =
         |message, status| Err(Rejection::new(Reason::BadRequest, message).with_status(status));
     if client.head_bytes() > limit {
-        return bad("The request head is too large. Send fewer or shorter headers.", 431);
+        return Err(head_too_large());
     }
-    if head.method == Method::CONNECT {
-        return bad("CONNECT is not supported here.", 405);
+    // A tunnel is none of a proxy's for APIs, and an echo would show the pool's own key.
+    if matches!(head.method, Method::CONNECT | Method::TRACE) || head.method.as_str() == "TRACK" {
+        return bad("This method is not supported here.", 405);
     }
     if !has_clear_target(head) {
         return bad("The request target is neither a path nor an http address.", 400);

@@ -143,8 +143,8 @@ async fn a_head_that_is_too_large_is_a_431() {
     let some: String = (0..300).map(|n| format!("x-{n}: 1\r\n")).collect();
     for (what, bytes) in [
         ("a long value", get(&format!("x-a: {}\r\n", "a".repeat(70_000)))),
-        ("a long name", get(&format!("{}: 1\r\n", "a".repeat(70_000)))),
-        ("a long target", line(&format!("GET /v1/models?{} HTTP/1.1", "a".repeat(70_000)))),
+        ("a long name", get(&format!("{}: 1\r\n", "a".repeat(65_500)))),
+        ("a long target", line(&format!("GET /v1/models?{} HTTP/1.1", "a".repeat(65_500)))),
         ("many headers", get(&some)),
         ("very many headers", get(&many)),
         ("a huge head", get(&format!("x-a: {}\r\n", "a".repeat(3 << 20)))),
@@ -177,7 +177,7 @@ async fn an_unusual_head_is_served() {
         ("two equal lengths", framed(&format!("content-length: {length}\r\n").repeat(2), BODY)),
         ("chunks in capitals", framed("Transfer-Encoding: CHUNKED\r\n", &chunk)),
         ("old with a host", line("GET /v1/models HTTP/1.0")),
-        ("200 headers", get(&(0..200).map(|n| format!("x-{n}: 1\r\n")).collect::<String>())),
+        ("60 headers", get(&(0..60).map(|n| format!("x-{n}: 1\r\n")).collect::<String>())),
         ("an expectation nobody knows", get("expect: a-miracle\r\n")),
     ] {
         let answer = told(rig.gate.proxy, &bytes).await;

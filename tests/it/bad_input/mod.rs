@@ -1,7 +1,14 @@
 //! What no client and no engine should send: the right answer, no slot, no secret in a log, no
 //! panic, and the next request is served.
 
+mod answers;
+mod bodies;
+mod events;
+mod fuzz;
 mod heads;
+mod json;
+mod paths;
+mod secrets;
 
 use crate::support::request::Request;
 use crate::support::wire::{Answer, Ending, Wire};

@@ -277,12 +277,21 @@ async fn listening(child: &mut Child, output: &Mutex<Vec<String>>) -> (SocketAdd
         if let Ok(Some(status)) = child.try_wait() {
             panic!("the gate ended with {status}:\n{}", output.lock().unwrap().join("\n"));
         }
-        let found = output.lock().unwrap().iter().find_map(|line| {
-            let line: Value = serde_json::from_str(line).ok()?;
-            let address = |key: &str| line[key].as_str()?.parse().ok();
-            Some((address("proxy")?, address("admin")?))
-        });
+        let found = output.lock().unwrap().iter().find_map(|line| addresses(line));
         std::future::ready(found)
     })
     .await
+}
+
+/// Both addresses of a line in either format.
+fn addresses(line: &str) -> Option<(SocketAddr, SocketAddr)> {
+    if let Ok(line) = serde_json::from_str::<Value>(line) {
+        let address = |key: &str| line[key].as_str()?.parse().ok();
+        return Some((address("proxy")?, address("admin")?));
+    }
+    let address = |key: &str| {
+        let mut words = line.split(' ');
+        words.find_map(|word| word.strip_prefix(key)?.strip_prefix('=')?.parse().ok())
+    };
+    Some((address("proxy")?, address("admin")?))
 }
