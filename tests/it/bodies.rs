@@ -192,6 +192,25 @@ async fn a_body_that_does_not_come_whole_reaches_no_engine() {
     gate.settled().await;
 }
 
+/// An engine that refuses an upload while it still comes: its answer, or an honest error; soon.
+#[tokio::test]
+async fn an_engine_may_refuse_before_it_has_read() {
+    let config = EngineConfig { body_limit: 100_000, ..EngineConfig::default() };
+    let engine = Engine::start(config).await.unwrap();
+    let setup = Setup::new(&[engine.addr()]).tenant("a", "max_in_flight: 1");
+    let gate = Gate::start(setup.with("limits: {body: 16MiB}")).await;
+    for size in [100_001, 1 << 20, 12 << 20] {
+        let request = Request::post("/v1/embeddings", "a", pattern(size));
+        for framing in FRAMINGS {
+            let status = upload(&gate, &request, framing).await;
+            assert!(matches!(status, 413 | 502), "{size}, {framing:?}: {status}");
+        }
+    }
+    let metrics = gate.settled().await;
+    assert_eq!(metrics.outcome("upstream_error"), 15.0);
+    gate.all_slots_free(1, &engine).await;
+}
+
 /// Case 30: an event is at the client before the engine writes the next one, in the engine's own
 /// pieces; a proxy that waited for more would wait for ever.
 #[tokio::test]

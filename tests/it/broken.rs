@@ -63,7 +63,7 @@ fn assert_told(api: Api, data: &Value, code: &str) {
 }
 
 async fn breaks_honestly(proto: Proto) {
-    let (_engine, gate) = rig("timeouts: {stream_idle: 400ms}").await;
+    let (_engine, gate) = rig("timeouts: {stream_idle: 2s}").await;
     for api in Api::ALL {
         for (n, case) in cases(api).iter().enumerate() {
             let id = format!("{}-{n}", api.name());

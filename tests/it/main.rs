@@ -17,6 +17,7 @@ mod drain;
 mod failover;
 mod headers;
 mod identity;
+mod last_bytes;
 mod loads;
 mod observe;
 mod panic;

@@ -48,7 +48,7 @@ async fn a_cancelled_stream_gives_its_slot_back() {
 /// Case 2: after every way in which an engine fails, the full cap is free.
 #[tokio::test]
 async fn every_failure_gives_its_slot_back() {
-    let timeouts = "timeouts: {first_byte: 300ms, head_hold: 100ms, stream_idle: 300ms}";
+    let timeouts = "timeouts: {first_byte: 1s, head_hold: 100ms, stream_idle: 1s}";
     let (engine, gate) = rig("max_in_flight: 2", timeouts).await;
     let failures = [
         "status=502",

@@ -27,21 +27,25 @@ fn setting(name: &str, or: impl FnOnce() -> u64) -> u64 {
     std::env::var(name).ok().map_or_else(or, |text| text.parse().unwrap())
 }
 
-/// A request that reaches some phase and stays there for a while.
-fn request(random: &mut StdRng) -> Request {
+/// A request that reaches some phase and stays there for a while, and the id its answer has.
+fn request(random: &mut StdRng) -> (Request, String) {
     let tenant = ["a", "b"][random.random_range(0..2)];
     let api = Api::ALL[random.random_range(0..4)];
+    let id = format!("storm-{:016x}", random.random::<u64>());
     let tokens = random.random_range(1..40);
     let request = if random.random_bool(0.75) { api.stream(tokens) } else { api.plain(tokens) };
-    let request = request.of(tenant).header("x-sim-tenant", tenant);
-    match random.random_range(0..10) {
-        0 => request.fault("delay-head=20ms"),
-        1 => request.fault("delay-first=20ms"),
-        2 => request.fault("opening-silence=20ms"),
-        3 => request.fault("stall-after=3"),
-        4 => request.fault("tokens-per-event=7"),
+    let request = request.of(tenant).header("x-sim-tenant", tenant).id(&id);
+    // The responses API makes up ids of its own.
+    let id = if api == Api::Responses { String::new() } else { id };
+    let request = match random.random_range(0..40) {
+        0..4 => request.fault("delay-head=20ms"),
+        4..8 => request.fault("delay-first=20ms"),
+        8..12 => request.fault("opening-silence=20ms"),
+        12..16 => request.fault("tokens-per-event=7"),
+        16 => request.fault("stall-after=3"),
         _ => request,
-    }
+    };
+    (request, id)
 }
 
 /// When a client leaves.
@@ -96,9 +100,9 @@ impl Storm {
     async fn over_http1(&self, random: &mut StdRng) {
         let mut wire = Wire::connect(self.to).await;
         while self.take() {
-            let bytes = request(random).bytes();
+            let request = request(random);
             let moment = self.moment(random);
-            let whole = self.until(&mut wire, &bytes, moment, random).await;
+            let whole = self.until(&mut wire, &request, moment, random).await;
             if !whole || random.random_bool(0.2) {
                 if random.random() {
                     wire.reset();
@@ -112,26 +116,27 @@ impl Storm {
     async fn until(
         &self,
         wire: &mut Wire,
-        bytes: &[u8],
+        (request, id): &(Request, String),
         leave: Moment,
         random: &mut StdRng,
     ) -> bool {
+        let bytes = request.bytes();
         if let Moment::Unsent = leave {
             let _ = wire.try_send(&bytes[..random.random_range(0..bytes.len())]).await;
             return false;
         }
         let began = Instant::now();
-        if wire.try_send(bytes).await.is_err() {
+        if wire.try_send(&bytes).await.is_err() {
             return false;
         }
         if let Moment::Time(time) = leave {
             let answer = tokio::time::timeout(time, wire.try_answer()).await.ok().flatten();
             return answer.is_some_and(|answer| answer.ending == Ending::Whole);
         }
-        let Some((_, headers)) = wire.head().await else { return false };
+        let Some(head) = wire.head().await else { return false };
         self.head_took(began.elapsed());
         match leave {
-            Moment::Pieces(count) if headers.contains_key("transfer-encoding") => {
+            Moment::Pieces(count) if head.1.contains_key("transfer-encoding") => {
                 for _ in 0..count {
                     if !matches!(wire.chunk().await, Ok(Some(_))) {
                         return false;
@@ -139,7 +144,14 @@ impl Storm {
                 }
                 false
             }
-            Moment::Whole => wire.rest_of(headers).await == Ending::Whole,
+            Moment::Whole => {
+                let answer = wire.rest_of(head).await;
+                let whole = answer.ending == Ending::Whole;
+                if whole {
+                    check(answer.status, &answer.text(), id);
+                }
+                whole
+            }
             _ => false,
         }
     }
@@ -150,10 +162,11 @@ impl Storm {
         for _ in 0..random.random_range(1..12) {
             let mut calls = Vec::new();
             while calls.len() < random.random_range(1..4) && self.take() {
-                calls.push((connection.send(&request(random)).await, self.moment(random)));
+                let (request, id) = request(random);
+                calls.push((connection.send(&request).await, id, self.moment(random)));
             }
-            for (call, moment) in &mut calls {
-                self.until_reset(call, *moment).await;
+            for (call, id, moment) in &mut calls {
+                self.until_reset(call, id, *moment).await;
             }
             if random.random_bool(0.2) {
                 return;
@@ -161,7 +174,7 @@ impl Storm {
         }
     }
 
-    async fn until_reset(&self, call: &mut H2Call, leave: Moment) {
+    async fn until_reset(&self, call: &mut H2Call, id: &str, leave: Moment) {
         let began = Instant::now();
         let pieces = match leave {
             Moment::Unsent => return call.reset(),
@@ -173,17 +186,23 @@ impl Storm {
             Moment::Pieces(count) => count,
             Moment::Whole => usize::MAX,
         };
-        if call.head().await.is_none() {
-            return;
-        }
+        let Some((status, _)) = call.head().await else { return };
         self.head_took(began.elapsed());
+        let mut text = String::new();
         for _ in 0..pieces {
-            if !matches!(call.piece().await, Ok(Some(_))) {
-                return;
+            match call.piece().await {
+                Ok(Some(piece)) => text.push_str(&String::from_utf8_lossy(&piece)),
+                Ok(None) => return check(status, &text, id),
+                Err(_) => return,
             }
         }
         call.reset();
     }
+}
+
+/// An answer is the engine's answer to this very request.
+fn check(status: u16, text: &str, id: &str) {
+    assert!(status != 200 || text.contains(id), "not the answer to {id}: {text}");
 }
 
 /// At rest, and nobody comes any more: what clients left in sockets has been looked at.
@@ -210,7 +229,7 @@ async fn ten_thousand_cancels_leave_nothing() {
     let setup = Setup::new(&[engine.addr()])
         .tenant("a", &format!("max_in_flight: {CAP}"))
         .tenant("b", &queue)
-        .with("timeouts: {first_byte: 300ms, head_hold: 10ms, stream_idle: 200ms}");
+        .with("timeouts: {first_byte: 1s, head_hold: 10ms, stream_idle: 1s}");
     let gate = Gate::start(setup).await;
     let began = Instant::now();
     let storm = Arc::new(Storm {

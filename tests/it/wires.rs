@@ -202,7 +202,7 @@ async fn tls_speaks_what_was_agreed() {
     let identity = Identity::new();
     let engine = Engine::start(EngineConfig::instant(Duration::from_millis(2))).await.unwrap();
     let setup = Setup::new(&[engine.addr()]).tenant("a", "max_in_flight: 4");
-    let setup = setup.listen(&identity.listen()).with("timeouts: {client_header: 300ms}");
+    let setup = setup.listen(&identity.listen()).with("timeouts: {client_header: 2s}");
     let gate = Gate::start(setup).await;
 
     let (stream, agreed) = identity.connect(gate.proxy, &["h2", "http/1.1"]).await;
@@ -220,7 +220,7 @@ async fn tls_speaks_what_was_agreed() {
         assert_eq!(agreed.as_deref(), offered.first().copied());
         for n in 0..3 {
             // Longer than a head may take: a connection may idle between requests.
-            tokio::time::sleep(Duration::from_millis(if n == 2 { 700 } else { 0 })).await;
+            tokio::time::sleep(Duration::from_millis(if n == 2 { 2500 } else { 0 })).await;
             stream.write_all(&Api::Chat.plain(3).bytes()).await.unwrap();
             let mut head = vec![0; 15];
             stream.read_exact(&mut head).await.unwrap();

@@ -207,7 +207,8 @@ impl Gate {
     pub async fn all_slots_free(&self, cap: impl TryInto<usize>, engine: &Engine) {
         let cap = cap.try_into().ok().expect("a small number");
         self.settled().await;
-        let request = Api::Chat.stream(2).fault("delay-head=5m");
+        // Neither silent nor fast, so that no deadline in force ends it.
+        let request = Api::Chat.stream(100_000).fault("interval=20ms");
         let mut running = Vec::new();
         for _ in 0..cap {
             running.push(Call::start(Proto::H1, self.proxy, &request).await);

@@ -68,9 +68,8 @@ impl Wire {
     }
 
     /// Read the body of an answer with this head.
-    pub async fn rest_of(&mut self, headers: Headers) -> Ending {
-        let answer = Answer { status: 200, headers, body: Vec::new(), ending: Ending::Whole };
-        self.body(answer).await.ending
+    pub async fn rest_of(&mut self, (status, headers): (u16, Headers)) -> Answer {
+        self.body(Answer { status, headers, body: Vec::new(), ending: Ending::Whole }).await
     }
 
     /// One request, one answer.
