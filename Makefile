@@ -19,7 +19,7 @@ demo: ## Start two simulated engines, the ingress, two tenants and the live page
 test: ## Install what the tests need if it is missing, then run every test
 	@scripts/prerequisites.sh test
 	@scripts/sdk-venv.sh >/dev/null || echo "The tests of real client libraries will fail without it."
-	$(CARGO) test --workspace --locked --no-fail-fast
+	$(CARGO) test --workspace --exclude streamgate-micro --exclude streamgate-overhead --locked --no-fail-fast
 
 lint: ## Check format, lints, documentation, dependencies and scripts
 	@scripts/prerequisites.sh build
@@ -36,6 +36,6 @@ loadtest: ## Run one load test: make loadtest SCENARIO=loadtests/scenarios/w1.ya
 loadtest-all: ## Reproduce every published experiment, and show what the ingress makes of it (15 min)
 	@scripts/loadtest.sh
 
-bench: ## Run the benchmarks (release build)
+bench: ## Measure the hot path, and the whole beside a bare Pingora proxy (release build)
 	@scripts/prerequisites.sh build
-	$(CARGO) bench --workspace --locked
+	@scripts/bench.sh

@@ -54,7 +54,7 @@ fn main() {
             case.cfg.lease_store = 1;
         }
     }
-    for case in all.iter().filter(|case| named(case) && (case.quick || !args.quick)) {
+    for case in all.iter().filter(|case| named(case) && (case.quick.is_some() || !args.quick)) {
         let found = explore(&case.cfg, &bounds);
         let verdict = match (&found.violation, found.exhausted) {
             (Some((property, _)), _) => format!("violates: {property}"),

@@ -45,7 +45,8 @@ fn versions_and_leases() -> Vec<Case> {
                 c.leave = true;
                 c.budget = late();
             }),
-        ),
+        )
+        .long(),
         breaks(
             "lower-on-reply",
             "slots asked back are used until the answer",
@@ -74,7 +75,8 @@ fn versions_and_leases() -> Vec<Case> {
                 c.replica.naive_deadline_from_receipt = true;
                 c.delayed = true;
             }),
-        ),
+        )
+        .long(),
         breaks(
             "reply-unfences",
             "an answer revives after the deadline",
@@ -88,10 +90,11 @@ fn versions_and_leases() -> Vec<Case> {
             "a lower cap takes slots away",
             with(bare(2), |c| {
                 c.store.naive_shrink = true;
-                caps(c, &[2, 1]);
-                c.budget = budget(|b| b.reload = 2);
+                caps(c, &[2, 1, 2]);
+                c.budget = budget(|b| b.reload = 3);
             }),
-        ),
+        )
+        .long(),
         breaks(
             "last-config-wins",
             "the last caller's cap counts, not the newest",
@@ -146,7 +149,8 @@ fn losses() -> Vec<Case> {
                 c.store.naive_learning = Some(2);
                 c.budget = flush();
             }),
-        ),
+        )
+        .long(),
         breaks(
             "no-identity",
             "the founder's identity is not compared",
@@ -170,16 +174,19 @@ fn losses() -> Vec<Case> {
                 c.store.naive_beat_gen_blind = true;
                 c.budget = flush();
             }),
-        ),
+        )
+        .long(),
         breaks(
             "claim-used-only",
             "JOIN claims what runs, spare slots stay",
             with(bare(2), |c| {
                 c.replica.naive_claim_used_only = true;
                 c.spare = 1;
+                c.waiters = 2;
                 c.budget = flush();
             }),
-        ),
+        )
+        .long(),
         breaks(
             "keep-without-stall",
             "on_fence: keep without the stall rule",
@@ -232,6 +239,7 @@ fn refusals() -> Vec<Case> {
             "waiters are refused by a call that left before them",
             with(seen(2), |c| {
                 c.waiters = 2;
+                c.delayed = true;
                 c.replica.naive_stale_refusal = true;
             }),
         ),
@@ -327,7 +335,7 @@ fn healing() -> Vec<Case> {
                 c.budget = budget(|b| b.late = 1);
             }),
         )
-        .quick(),
+        .long(),
     ]
 }
 
@@ -375,7 +383,8 @@ fn floors() -> Vec<Case> {
                 c.store.naive_floor_unlimited = true;
                 c.budget = flush();
             }),
-        ),
+        )
+        .long(),
         breaks(
             "floor-learning-grants",
             "floors are granted while floors are learned",

@@ -398,7 +398,8 @@ fn scopes() -> Vec<Case> {
             "tenants-in-pool",
             "two tenants share a pool with one slot; one SET for both",
             with(two_leaves(TENANTS, [1, 1, 1]), |c| c.check_refusal = true),
-        ),
+        )
+        .quick_up_to(50_000),
         holds(
             "tenant-in-pools",
             "a tenant with one slot and two pools",
@@ -408,7 +409,8 @@ fn scopes() -> Vec<Case> {
             "tenants-two-calls",
             "a SET for each leaf, under way at the same time",
             with(two_leaves(TENANTS, [1, 1, 1]), |c| c.batch = false),
-        ),
+        )
+        .quick_up_to(50_000),
         holds(
             "tenants-late",
             "a late call for a shared pool",
@@ -440,7 +442,7 @@ fn healing() -> Vec<Case> {
         })
     };
     vec![
-        holds("heal", "beats carry the table and find nothing", one()).quick(),
+        holds("heal", "beats carry the table and find nothing", one()).quick_up_to(50_000),
         holds(
             "heal-late",
             "tables and late calls",
@@ -460,7 +462,7 @@ fn healing() -> Vec<Case> {
             "any one field is edited by hand",
             with(one(), |c| c.budget = budget(|b| b.edit = 1)),
         )
-        .quick(),
+        .quick_up_to(50_000),
         holds("edit-twice", "two edits", with(one(), |c| c.budget = budget(|b| b.edit = 2))),
         holds(
             "edit-spare",
@@ -494,7 +496,8 @@ fn floors() -> Vec<Case> {
             "floor-flush",
             "a floor that is not asserted again stays reserved",
             with(floor(1, 1), |c| c.budget = budget(|b| b.flush = 1)),
-        ),
+        )
+        .quick_up_to(50_000),
         holds(
             "floor-crash",
             "the owner of a floor is killed",

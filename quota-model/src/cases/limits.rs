@@ -36,7 +36,7 @@ pub(super) fn cases() -> Vec<Case> {
                 c.budget = budget(|b| b.pause = 1);
             }),
         ),
-        breaks("limit-split", "split brain without WAIT", with(one(), split)),
+        breaks("limit-split", "split brain without WAIT", with(one(), split)).long(),
         breaks(
             "limit-split-wait-leases",
             "split brain, only JOIN and BEAT confirmed by WAIT",
@@ -44,7 +44,8 @@ pub(super) fn cases() -> Vec<Case> {
                 c.wait_on_lease = true;
                 split(c);
             }),
-        ),
+        )
+        .long(),
         breaks(
             "limit-clock-step",
             "the server's clock jumps by less than the stall rule notices",

@@ -23,18 +23,30 @@ pub struct Case {
     /// What it is about, for the table of results.
     pub about: &'static str,
     pub expect: Expect,
-    /// Small enough for `cargo test`.
-    pub quick: bool,
+    /// Explored by `cargo test`, up to so many states.
+    pub quick: Option<usize>,
     pub cfg: Cfg,
 }
 
 impl Case {
     fn new(name: &'static str, about: &'static str, expect: Expect, cfg: Cfg) -> Self {
-        Self { name, about, expect, quick: false, cfg }
+        Self { name, about, expect, quick: None, cfg }
     }
 
-    fn quick(mut self) -> Self {
-        self.quick = true;
+    /// `cargo test` explores it to the end.
+    fn quick(self) -> Self {
+        self.quick_up_to(150_000)
+    }
+
+    /// `cargo test` explores its first states.
+    fn quick_up_to(mut self, states: usize) -> Self {
+        self.quick = Some(states);
+        self
+    }
+
+    /// Too large for `cargo test`.
+    fn long(mut self) -> Self {
+        self.quick = None;
         self
     }
 }

@@ -43,8 +43,12 @@ impl Cfg {
         for domain in domains(state) {
             self.tidy(domain);
         }
-        if !self.heal {
-            forget_versions(state);
+        for who in 0..state.agents.len() {
+            if self.heal {
+                lower_versions(state, who);
+            } else {
+                forget_versions(state, who);
+            }
         }
         rank_generations(state);
         for who in 0..state.agents.len() {
@@ -80,29 +84,55 @@ impl Cfg {
     }
 }
 
-/// Stored versions are compared with requests under way (and with beats that carry the table, which
-/// is why they stay then). If a holder has none, its next one is newer whatever is stored.
-fn forget_versions(state: &mut State) {
-    for who in 0..state.agents.len() {
-        let agent = &mut state.agents[who];
-        let mut places = Agent::places().filter(|at| *at != Place::Beat);
-        if places.any(|at| matches!(agent.post(at), Post::Request(_))) {
-            continue;
+/// Whether a SET or JOIN of this holder may still be executed.
+fn asks(agent: &Agent) -> bool {
+    let mut places = Agent::places().filter(|at| *at != Place::Beat);
+    places.any(|at| matches!(agent.post(at), Post::Request(_)))
+}
+
+/// Stored versions are compared with requests under way (and with beats that carry the table). If a
+/// holder has none, its next one is newer whatever is stored.
+fn forget_versions(state: &mut State, who: usize) {
+    if asks(&state.agents[who]) {
+        return;
+    }
+    let agent = &mut state.agents[who];
+    if agent.quiet() && agent.late.is_none() {
+        agent.v = 0;
+    }
+    for domain in domains(state) {
+        domain.entries.retain(|e| usize::from(e.inc.owner) != who || e.n > 0);
+        for entry in domain.entries.iter_mut().filter(|e| usize::from(e.inc.owner) == who) {
+            entry.v = 0;
         }
-        if agent.quiet() && agent.late.is_none() {
-            agent.v = 0;
-        }
-        for domain in domains(state) {
-            domain.entries.retain(|e| usize::from(e.inc.owner) != who || e.n > 0);
-            for entry in domain.entries.iter_mut().filter(|e| usize::from(e.inc.owner) == who) {
-                entry.v = 0;
-            }
-            for lease in domain.leases.iter_mut().filter(|l| usize::from(l.inc.owner) == who) {
-                lease.fv = 0;
-                lease.mv = 0;
-            }
+        for lease in domain.leases.iter_mut().filter(|l| usize::from(l.inc.owner) == who) {
+            lease.fv = 0;
+            lease.mv = 0;
         }
     }
+}
+
+/// The same where beats carry the table: entries keep their versions, and what only requests are
+/// compared with is as low as it can be.
+fn lower_versions(state: &mut State, who: usize) {
+    let agent = &state.agents[who];
+    if asks(agent) || !agent.quiet() || !agent.late.is_none() || !agent.beat.is_none() {
+        return;
+    }
+    let mut top = agent.leaves.iter().map(|l| l.sure_v).max().unwrap_or(0);
+    let unlisted = agent.leaves.iter().filter(|l| l.sure_v > 0).count();
+    for domain in domains(state) {
+        let Domain { leases, entries, .. } = domain;
+        for lease in leases.iter_mut().filter(|l| usize::from(l.inc.owner) == who) {
+            let mine = || entries.iter().filter(|e| e.inc == lease.inc);
+            if mine().count() >= unlisted {
+                lease.fv = 0;
+            }
+            lease.mv = mine().map(|e| e.v).max().unwrap_or(0).max(lease.fv);
+            top = top.max(lease.mv);
+        }
+    }
+    state.agents[who].v = top;
 }
 
 fn rank_generations(state: &mut State) {

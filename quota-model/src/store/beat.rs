@@ -169,7 +169,7 @@ fn apply(
     };
     domain.put_lease(Lease {
         end: server.now + length,
-        fv: beat.fv.max(lease.fv),
+        fv: if rules.naive_forget_unsettled { lease.fv } else { beat.fv.max(lease.fv) },
         mv: beat.bv.max(lease.mv),
         ..*lease
     });

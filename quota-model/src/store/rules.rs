@@ -31,7 +31,7 @@ pub struct StoreRules {
     pub naive_charge_absolute: bool,
     /// A BEAT that finds books that do not agree writes them anew from its table.
     pub naive_repair_in_place: bool,
-    /// An empty entry is forgotten although its version is not settled.
+    /// An empty entry is forgotten, and so is which versions are settled.
     pub naive_forget_unsettled: bool,
     /// JOIN leaves `fv` alone: older commands still count.
     pub naive_join_keeps_floor_version: bool,

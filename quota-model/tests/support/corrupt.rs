@@ -1,5 +1,6 @@
 //! Edits by hand: what an operator, a bug or another program may do to the fields.
 
+use super::parse::seal;
 use rand::Rng;
 use rand::rngs::StdRng;
 use rand::seq::IteratorRandom;
@@ -8,42 +9,50 @@ use std::collections::BTreeMap;
 /// What to write (`None`: delete the field).
 pub type Edit = (String, Option<String>);
 
-/// Picks a field and a harm that suits it. `now`: server ms. Nothing if there is no field.
+/// Picks a field and a harm that suits it; half of the changed numbers come with the right seal, as
+/// no hand would put it. `now`: server ms. Nothing if there is no field.
 pub fn edit(rng: &mut StdRng, fields: &BTreeMap<String, String>, now: i64) -> Option<Edit> {
     let (field, value) = fields.iter().choose(rng)?;
-    let numbers: Vec<&str> = value.split(' ').collect();
-    let with = |at: usize, new: String| {
-        let mut parts: Vec<String> = numbers.iter().map(|s| (*s).to_owned()).collect();
-        if at < parts.len() {
-            parts[at] = new;
-        }
-        Some(parts.join(" "))
-    };
-    let far = (now + 3_600_000 + 5_000).to_string();
     let pick = rng.random_range(0..6);
+    let forge = rng.random_bool(0.5);
     let kind = &field[..field.find('|').unwrap_or(field.len())];
+    let far = now + 3_600_000 + 5_000;
     let new = match (kind, pick) {
         ("sg", _) => (rng.random_bool(0.2)).then(|| "1".to_owned()),
-        ("h", 0) => with(1, "f".repeat(40)),
-        ("h", 1) => with(3, far),
-        ("h", 2) => with(5, (now - 600_000).to_string()),
-        ("h", _) => Some("nonsense".to_owned()),
+        ("h", 0) => Some(value.replacen(value.split(' ').nth(1)?, &"f".repeat(40), 1)),
+        ("h", 1) => change(value, 2, 1, far, forge),
+        ("h", 2) => change(value, 2, 3, now - 600_000, forge),
         ("pr", 0) => Some("t:acme=12".to_owned()),
         ("pr", _) => None,
-        ("L", 0) => with(0, far),
-        ("L", 1) => with(1, "999".to_owned()),
-        ("L", 2) => with(0, (now - 1).to_string()),
-        ("E", 0) => with(2, "999".to_owned()),
-        ("E", 1) => with(1, "77".to_owned()),
-        ("E", 2 | 3) => with(0, rng.random_range(0..5).to_string()),
-        ("S", 0) => with(4, rng.random_range(0..9).to_string()),
-        ("S", 1) => with(0, rng.random_range(0..5).to_string()),
+        ("L", 0) => change(value, 0, 0, far, forge),
+        ("L", 1) => change(value, 0, 1, 999, forge),
+        ("L", 2) => change(value, 0, 0, now - 1, forge),
+        ("E", 0) => change(value, 0, 2, 999, forge),
+        ("E", 1) => change(value, 0, 1, 77, forge),
+        ("E", 2 | 3) => change(value, 0, 0, rng.random_range(0..5), forge),
+        ("S", 0) => change(value, 0, 4, rng.random_range(0..9), forge),
+        ("S", 1) => change(value, 0, 0, rng.random_range(0..5), forge),
         ("S", 2) => Some(format!("{value};zz")),
         ("S", 3 | 4) => row(rng, value, pick == 4),
         (_, 5) => None,
         _ => Some("nonsense".to_owned()),
     };
     Some((field.clone(), new))
+}
+
+/// Puts `new` in place of a number. `skip`: words before the numbers; `at`: which number.
+fn change(value: &str, skip: usize, at: usize, new: i64, forge: bool) -> Option<String> {
+    let (head, rows) = value.split_once(';').map_or((value, None), |(h, r)| (h, Some(r)));
+    let mut words: Vec<String> = head.split(' ').map(str::to_owned).collect();
+    *words.get_mut(skip + at)? = new.to_string();
+    if forge {
+        let last = words.len() - 1;
+        let numbers: Vec<i64> =
+            words[skip..last].iter().map(|w| w.parse().ok()).collect::<Option<_>>()?;
+        words[last] = seal(&numbers).to_string();
+    }
+    let head = words.join(" ");
+    Some(rows.map_or(head.clone(), |rows| format!("{head};{rows}")))
 }
 
 /// Changes the count of a row, and with `sums` the total to match: a forgery that adds up.
@@ -64,6 +73,8 @@ fn row(rng: &mut StdRng, value: &str, sums: bool) -> Option<String> {
             let n: i64 = head.get(*i)?.parse().ok()?;
             head[*i] = (n + 1).to_string();
         }
+        let numbers: Vec<i64> = head[..7].iter().map(|w| w.parse().ok()).collect::<Option<_>>()?;
+        head[7] = seal(&numbers).to_string();
         parts[0] = head.join(" ");
     }
     Some(parts.join(";"))

@@ -38,14 +38,26 @@ fn time(s: &str, base: i64) -> Option<Time> {
     Time::try_from(ms - base).ok()
 }
 
+/// The numbers of a sealed field, if its seal is right.
 fn numbers(value: &str) -> Option<Vec<i64>> {
-    value.split(' ').map(|s| s.parse().ok()).collect()
+    let mut all: Vec<i64> = value.split(' ').map(|s| s.parse().ok()).collect::<Option<_>>()?;
+    let mark = all.pop()?;
+    (seal(&all) == mark).then_some(all)
+}
+
+/// The check number of a field.
+pub fn seal(numbers: &[i64]) -> i64 {
+    let factors = [3, 5, 7, 11, 13, 17, 19];
+    let sum: i64 = numbers.iter().zip(factors).map(|(n, factor)| n * factor).sum();
+    (1 + sum).rem_euclid(99_991)
 }
 
 fn header(value: &str, base: i64, ident: &mut dyn FnMut(&str) -> u16, domain: &mut Domain) {
     let parts: Vec<&str> = value.split(' ').collect();
     let [gen_, id, rest @ ..] = &parts[..] else { return };
-    let times: Option<Vec<Time>> = rest.iter().map(|s| time(s, base)).collect();
+    let Some(numbers) = numbers(&rest.join(" ")) else { return };
+    let times: Option<Vec<Time>> =
+        numbers.iter().map(|ms| Time::try_from(ms - base).ok()).collect();
     let Some([founded, learning, floor_learning, last_beat]) = times.as_deref() else { return };
     domain.gen_ = names::generation_id(gen_);
     domain.founder = ident(id);

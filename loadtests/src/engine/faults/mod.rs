@@ -72,6 +72,8 @@ pub struct Faults {
     pub tokens_per_event: Option<u32>,
     /// `interval`.
     pub interval: Option<Duration>,
+    /// `stamp`.
+    pub stamp: bool,
 }
 
 /// Where a connection is cut.

@@ -83,6 +83,7 @@ impl Faults {
             "split-data" => &mut self.split_data,
             "bom" => &mut self.bom,
             "no-usage" => &mut self.no_usage,
+            "stamp" => &mut self.stamp,
             _ => return None,
         })
     }

@@ -75,7 +75,7 @@ for i = 1, count do
   end
   local fresh = complete and v == item.v and math.min(item.idle, n) or idle
   if fresh ~= idle then
-    out[#out + 1], out[#out + 2] = fields[4 + i], n .. ' ' .. fresh .. ' ' .. v
+    out[#out + 1], out[#out + 2] = fields[4 + i], show_entry(n, fresh, v)
   end
   -- An empty entry only keeps its version; fv says that no older command may still count.
   if complete and c.got[4 + i] and n == 0 and v <= fv then
@@ -102,7 +102,7 @@ end
 local h = c.h
 h.lu, h.fu, h.lb = math.max(h.lu, h.fa + lease_ms), math.max(h.fu, h.fa + floor_ms), now
 local ends = now + (is_floor(inc) and floor_ms or lease_ms)
-out[#out + 1], out[#out + 2] = 'L|' .. inc, ends .. ' ' .. fv .. ' ' .. math.max(c.lease.mv, bv)
+out[#out + 1], out[#out + 2] = 'L|' .. inc, show_lease(ends, fv, math.max(c.lease.mv, bv))
 out[#out + 1], out[#out + 2] = 'h', show_header(h)
 write(out, gone)
 

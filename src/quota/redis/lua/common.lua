@@ -6,7 +6,7 @@
 -- lost together or not at all lives in it, so an absent field in a present key means NEW, never LOST.
 --
 --   sg          layout number, "1". A hash without it is somebody else's and is never touched
---   h           "<g> <id> <fa> <lu> <fu> <lb>", times in ms of the server's TIME:
+--   h           "<g> <id> <fa> <lu> <fu> <lb> <seal>", times in ms of the server's TIME:
 --                 g   generation: the founder's nonce; changes with every loss of memory
 --                 id  replication id of the server process that founded the generation
 --                 fa  founded at
@@ -14,14 +14,17 @@
 --                 fu  the same for floors, whose leases are longer
 --                 lb  last beat or join of anybody
 --   pr          pressure: "<scope>=<until>;" for each scope somebody waits for
---   L|<inc>     one incarnation's lease: "<end> <fv> <mv>". fv: versions up to it are settled and
---               refused; mv: the highest version executed
---   E|<inc>|<leaf>   what the incarnation holds there: "<n> <idle> <v>"; idle of the n are unused
---   S|<scope>   "<cap> <rev> <floor> <nx> <total> <idle> <floors>;<inc> <n> <idle>;<inc> …"
+--   L|<inc>     one incarnation's lease: "<end> <fv> <mv> <seal>". fv: versions up to it are settled
+--               and refused; mv: the highest version executed
+--   E|<inc>|<leaf>   what the incarnation holds there: "<n> <idle> <v> <seal>"; idle of n are unused
+--   S|<scope>   "<cap> <rev> <floor> <nx> <total> <idle> <floors> <seal>;<inc> <n> <idle>;<inc> …"
 --                 cap, rev, floor  newest configuration seen
 --                 nx               no row can be dead before this time
 --                 total idle floors   sums over the rows (floors: n of floor incarnations)
 --                 one row per incarnation: the sum of its entries below the scope
+--
+-- The SEAL of a field is a check number over its numbers: a field edited by hand does not carry the
+-- right one and is damage, not a count. (It guards against slips, not against malice.)
 --
 -- A LEAF is named by all scopes it is charged to, joined by "|" ("t:acme|p:l20"), so the path of a
 -- leaf cannot change. An incarnation id starts with "o" (ordinary slots) or "f" (floors).
@@ -59,6 +62,11 @@ end
 -- A cap: slots, or "-1" for none.
 local function limit(s)
   return s == '-1' and UNLIMITED or slots(s)
+end
+
+-- The check number of a field. Prime modulus and factors: any one changed number shows.
+local function seal(a, b, c, d, e, f, g)
+  return (1 + 3 * a + 5 * b + 7 * c + 11 * (d or 0) + 13 * (e or 0) + 17 * (f or 0) + 19 * (g or 0)) % 99991
 end
 
 local function clock()
@@ -103,11 +111,15 @@ local function memory(sg, raw)
   if sg ~= '1' then
     return nil, fail('SGLAYOUT', 'the key holds another layout than 1: choose another key prefix')
   end
-  local g, founder, fa, lu, fu, lb = string.match(raw or '', '^(%w+) (%w+) (%d+) (%d+) (%d+) (%d+)$')
+  local g, founder, fa, lu, fu, lb, mark =
+    string.match(raw or '', '^(%w+) (%w+) (%d+) (%d+) (%d+) (%d+) (%d+)$')
   if founder ~= id then
     return 'lost', id
   end
   local h = { g = g, id = id, fa = tonumber(fa), lu = tonumber(lu), fu = tonumber(fu), lb = tonumber(lb) }
+  if seal(h.fa, h.lu, h.fu, h.lb) ~= tonumber(mark) then
+    return 'lost', id
+  end
   -- Nobody beat for so long: leases may have lapsed while their holders could not know, or the clock
   -- jumped. Either way what is stored is no longer what is held.
   if math.abs(now - h.lb) > stall or h.lu > now + FAR or h.fu > now + FAR then
@@ -117,7 +129,7 @@ local function memory(sg, raw)
 end
 
 local function show_header(h)
-  return table.concat({ h.g, h.id, h.fa, h.lu, h.fu, h.lb }, ' ')
+  return table.concat({ h.g, h.id, h.fa, h.lu, h.fu, h.lb, seal(h.fa, h.lu, h.fu, h.lb) }, ' ')
 end
 
 -- A field that cannot have been written by us makes the whole memory doubtful: it is treated like a
@@ -136,12 +148,19 @@ local function parse_lease(raw)
   if not raw then
     return false
   end
-  local e, fv, mv = string.match(raw, '^(%d+) (%d+) (%d+)$')
-  e, fv, mv = int(e), int(fv), int(mv)
-  if not (e and fv and mv) or fv > mv or e > now + FAR then
+  local e, fv, mv, mark = string.match(raw, '^(%d+) (%d+) (%d+) (%d+)$')
+  if not e then
+    return nil
+  end
+  e, fv, mv = tonumber(e), tonumber(fv), tonumber(mv)
+  if seal(e, fv, mv) ~= tonumber(mark) or fv > mv or e > now + FAR then
     return nil
   end
   return { e = e, fv = fv, mv = mv }
+end
+
+local function show_lease(e, fv, mv)
+  return e .. ' ' .. fv .. ' ' .. mv .. ' ' .. seal(e, fv, mv)
 end
 
 local function live(lease)
@@ -153,12 +172,19 @@ local function parse_entry(raw, lease)
   if not raw then
     return 0, 0, 0
   end
-  local n, idle, v = string.match(raw, '^(%d+) (%d+) (%d+)$')
-  n, idle, v = slots(n), slots(idle), int(v)
-  if not (n and idle and v) or idle > n or v > lease.mv then
+  local n, idle, v, mark = string.match(raw, '^(%d+) (%d+) (%d+) (%d+)$')
+  if not n then
+    return nil
+  end
+  n, idle, v = tonumber(n), tonumber(idle), tonumber(v)
+  if seal(n, idle, v) ~= tonumber(mark) or idle > n or v > lease.mv then
     return nil
   end
   return n, idle, v
+end
+
+local function show_entry(n, idle, v)
+  return n .. ' ' .. idle .. ' ' .. v .. ' ' .. seal(n, idle, v)
 end
 
 -- S|<scope>: an absent scope is new. nil if damaged. Finds this incarnation's row without reading
@@ -168,11 +194,14 @@ local function parse_scope(raw)
     return { cap = UNLIMITED, rev = 0, floor = 0, nx = now + FAR, total = 0, idle = 0, floors = 0,
       t0 = 0, i0 = 0, f0 = 0, rows = '', n = 0, i = 0 }
   end
-  local cap, rev, floor, nx, total, idle, floors, rows =
-    string.match(raw, '^(%-?%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)(.*)$')
-  cap, rev, floor, nx = limit(cap), int(rev), slots(floor), int(nx)
-  total, idle, floors = int(total), int(idle), int(floors)
-  if not (cap and rev and floor and nx and total and idle and floors) or nx > now + FAR then
+  local cap, rev, floor, nx, total, idle, floors, mark, rows =
+    string.match(raw, '^(%-?%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)(.*)$')
+  if not cap then
+    return nil
+  end
+  cap, rev, floor, nx = tonumber(cap), tonumber(rev), tonumber(floor), tonumber(nx)
+  total, idle, floors = tonumber(total), tonumber(idle), tonumber(floors)
+  if seal(cap, rev, floor, nx, total, idle, floors) ~= tonumber(mark) or nx > now + FAR then
     return nil
   end
   local s = { cap = cap, rev = rev, floor = floor, nx = nx, total = total, idle = idle, floors = floors,
@@ -243,7 +272,7 @@ local function show_scope(s)
   end
   local own = s.n > 0 and (';' .. inc .. ' ' .. s.n .. ' ' .. s.i) or ''
   return s.cap .. ' ' .. s.rev .. ' ' .. s.floor .. ' ' .. s.nx .. ' ' .. s.total .. ' ' .. s.idle .. ' ' .. s.floors
-    .. head .. own .. tail
+    .. ' ' .. seal(s.cap, s.rev, s.floor, s.nx, s.total, s.idle, s.floors) .. head .. own .. tail
 end
 
 -- The scopes a leaf is charged to, or nil if the name is not one.

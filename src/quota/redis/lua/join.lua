@@ -146,7 +146,7 @@ end
 -- Own entries and rows are written anew. fv = v: an older command of this incarnation that is still
 -- under way is refused for every leaf.
 local ends = now + (is_floor(inc) and floor_ms or lease_ms)
-local out = { 'L|' .. inc, ends .. ' ' .. v .. ' ' .. v }
+local out = { 'L|' .. inc, show_lease(ends, v, v) }
 local sums = {}
 for field in pairs(d.fields[inc] or {}) do
   gone[field] = true
@@ -154,7 +154,7 @@ end
 for leaf, claim in pairs(claims) do
   local field = 'E|' .. inc .. '|' .. leaf
   gone[field] = nil
-  out[#out + 1], out[#out + 2] = field, claim.n .. ' ' .. claim.idle .. ' ' .. v
+  out[#out + 1], out[#out + 2] = field, show_entry(claim.n, claim.idle, v)
   for _, scope in ipairs(claim.path) do
     d.scope[scope] = d.scope[scope] or parse_scope(false)
     local row = sums[scope] or { 0, 0 }

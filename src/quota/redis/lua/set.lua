@@ -263,10 +263,10 @@ for k, s in ipairs(scopes) do
   end
 end
 
-local out = { 'L|' .. inc, ends .. ' ' .. c.lease.fv .. ' ' .. math.max(c.lease.mv, v) }
+local out = { 'L|' .. inc, show_lease(ends, c.lease.fv, math.max(c.lease.mv, v)) }
 local granted, shown = {}, {}
 for i, e in ipairs(entries) do
-  out[#out + 1], out[#out + 2] = fields[4 + count + i], e.n .. ' ' .. e.idle .. ' ' .. v
+  out[#out + 1], out[#out + 2] = fields[4 + count + i], show_entry(e.n, e.idle, v)
   granted[i] = { e.n, e.code, e.block }
 end
 for k, s in ipairs(scopes) do

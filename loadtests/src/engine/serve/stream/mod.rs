@@ -2,7 +2,7 @@
 
 mod end;
 
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use super::connection::After;
 use super::generation::{Exchange, Running};
@@ -194,7 +194,10 @@ impl Stream<'_, '_> {
         let state = &mut self.choices[choice as usize];
         state.held = 0;
         state.done = finish.is_some();
-        let text = std::mem::take(&mut state.text);
+        let mut text = std::mem::take(&mut state.text);
+        if self.exchange.faults.stamp {
+            text = unix_nanos().to_string();
+        }
         let piece = Piece {
             choice,
             text: &text,
@@ -257,4 +260,9 @@ impl Stream<'_, '_> {
         let close = self.exchange.head.wants_close();
         Ok(if close { After::Close(CloseBy::Fin) } else { After::Next })
     }
+}
+
+/// The wall clock, which other processes can read too.
+fn unix_nanos() -> u128 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos())
 }
