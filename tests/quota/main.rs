@@ -7,9 +7,11 @@
     reason = "a failed assumption fails the test"
 )]
 
+mod access;
 mod cost;
 mod crash;
 mod fleet;
+mod forms;
 mod memory_loss;
 mod outage;
 mod policy;

@@ -1,5 +1,7 @@
 //! Replicas, engines and waiting for values.
 
+pub mod certificates;
+pub mod fake;
 pub mod relay;
 pub mod server;
 

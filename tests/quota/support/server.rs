@@ -26,6 +26,21 @@ impl RedisServer {
         Self { child, port, dir, options, frozen: false }
     }
 
+    /// A sentinel that watches `master` on `port`, alone.
+    pub fn sentinel(master: &str, port: u16) -> Self {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let config = dir.path().join("sentinel.conf");
+        let text = format!(
+            "sentinel monitor {master} 127.0.0.1 {port} 1\n\
+             sentinel down-after-milliseconds {master} 1000\n\
+             sentinel failover-timeout {master} 6000\n"
+        );
+        std::fs::write(&config, text).expect("a file");
+        let options = vec![config.display().to_string(), "--sentinel".to_owned()];
+        let (child, port) = launch(dir.path(), &options, None);
+        Self { child, port, dir, options, frozen: false }
+    }
+
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -92,11 +107,17 @@ fn signal(signal: &str, process: u32) {
 fn launch(dir: &Path, options: &[String], port: Option<u16>) -> (Child, u16) {
     for _ in 0..10 {
         let port = port.unwrap_or_else(free_port);
-        let mut child = Command::new("redis-server")
-            .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""])
-            .arg("--dir")
-            .arg(dir)
-            .args(options)
+        let port_text = port.to_string();
+        let common = ["--port", &port_text, "--bind", "127.0.0.1"];
+        let sentinel = options.iter().any(|option| option == "--sentinel");
+        let mut server = Command::new("redis-server");
+        if sentinel {
+            // The configuration file comes first.
+            server.args(options).args(common);
+        } else {
+            server.args(common).args(["--save", ""]).arg("--dir").arg(dir).args(options);
+        }
+        let mut child = server
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()

@@ -52,6 +52,8 @@ pub struct Replica {
     pub running: Vec<(SlotPath, Lot)>,
     /// Nothing reaches it, nothing leaves it.
     pub cut_off: bool,
+    /// It stands still (SIGSTOP): its requests run on at the engines.
+    pub frozen: bool,
 }
 
 pub struct FleetSim {
@@ -62,6 +64,12 @@ pub struct FleetSim {
     pub network: Network,
     /// The store executes nothing.
     pub frozen: bool,
+    /// What the store's clock was set forward by.
+    pub stepped: Duration,
+    /// How long engines go on with requests whose connection was closed.
+    pub linger: Duration,
+    /// Requests that nobody waits for any more, until when.
+    lingering: Vec<(SlotPath, Moment)>,
     params: Params,
     settings: Settings,
     names: Names,
@@ -83,6 +91,9 @@ impl FleetSim {
             ident: 1,
             network: CALM,
             frozen: false,
+            stepped: Duration::ZERO,
+            linger: Duration::ZERO,
+            lingering: Vec::new(),
             settings: Settings {
                 lease: params.times.lease,
                 floor_lease: floor,
@@ -114,6 +125,7 @@ impl FleetSim {
             waiting: HashMap::new(),
             running: Vec::new(),
             cut_off: false,
+            frozen: false,
         }
     }
 
@@ -125,6 +137,8 @@ impl FleetSim {
 
     /// `kill -9`, and a new process in its place.
     pub fn kill(&mut self, replica: usize) {
+        let gone = std::mem::take(&mut self.replicas[replica].running);
+        self.close(gone.into_iter().map(|(path, _)| path));
         self.replicas[replica] = self.start();
     }
 
@@ -139,7 +153,8 @@ impl FleetSim {
     /// Requests at the engines.
     pub fn in_flight(&self, is: impl Fn(&SlotPath) -> bool) -> usize {
         let all = self.replicas.iter().flat_map(|replica| &replica.running);
-        all.filter(|(path, _)| is(path)).count()
+        let lingering = self.lingering.iter().filter(|(_, until)| *until > self.now);
+        all.map(|(path, _)| path).chain(lingering.map(|(path, _)| path)).filter(|p| is(p)).count()
     }
 
     pub fn waiting(&self) -> usize {
@@ -169,6 +184,12 @@ impl FleetSim {
         true
     }
 
+    /// Connections of requests are closed; engines notice after a while.
+    fn close(&mut self, paths: impl Iterator<Item = SlotPath>) {
+        let until = self.now + self.linger;
+        self.lingering.extend(paths.map(|path| (path, until)));
+    }
+
     fn begin(&mut self, replica: usize, path: SlotPath, lot: Lot) {
         let Replica { machine, running, .. } = &mut self.replicas[replica];
         assert!(machine.is_valid(lot, self.now), "a slot is valid when it is granted");
@@ -193,12 +214,16 @@ impl FleetSim {
 
     pub fn step(&mut self, by: Duration) {
         self.now += by;
-        for at in 0..self.replicas.len() {
+        let awake = |fleet: &Self| {
+            let awake = fleet.replicas.iter().enumerate().filter(|(_, replica)| !replica.frozen);
+            awake.map(|(at, _)| at).collect::<Vec<_>>()
+        };
+        for at in awake(self) {
             self.replicas[at].machine.watch(self.now);
             self.events(at);
         }
         self.carry();
-        for at in 0..self.replicas.len() {
+        for at in awake(self) {
             self.poll(at);
         }
     }
@@ -247,7 +272,7 @@ impl FleetSim {
         messages.retain_mut(|message| {
             let (at, now) = (message.replica, self.now);
             let alive = self.replicas[at].process == message.process;
-            if !message.given_up && alive {
+            if !message.given_up && alive && !self.replicas[at].frozen {
                 let returned = message.returns.is_some_and(|at| at <= now);
                 let late = now >= message.call.token.at + timeout;
                 let answer = message.answer.clone().filter(|_| returned && !late);
@@ -265,7 +290,7 @@ impl FleetSim {
     }
 
     pub fn server(&self) -> model::Server {
-        let now = i32::try_from(self.now.as_millis()).unwrap();
+        let now = i32::try_from((self.now + self.stepped).as_millis()).unwrap();
         model::Server { now, ident: self.ident }
     }
 
@@ -292,7 +317,8 @@ impl FleetSim {
 
     fn publish(&mut self, hint: &Hint) {
         for at in 0..self.replicas.len() {
-            if !self.random.random_bool(self.network.deaf) && !self.replicas[at].cut_off {
+            let Replica { cut_off, frozen, .. } = self.replicas[at];
+            if !self.random.random_bool(self.network.deaf) && !cut_off && !frozen {
                 self.replicas[at].machine.hint(hint, self.now);
                 self.events(at);
             }
@@ -319,7 +345,11 @@ impl FleetSim {
                 Event::Room(_) => {}
                 Event::Notice(Notice::Fenced { class, cut, running }) => {
                     if cut {
-                        self.replicas[at].running.retain(|(_, lot)| lot.class != class);
+                        let running = std::mem::take(&mut self.replicas[at].running);
+                        let (gone, left): (Vec<_>, _) =
+                            running.into_iter().partition(|(_, lot)| lot.class == class);
+                        self.replicas[at].running = left;
+                        self.close(gone.into_iter().map(|(path, _)| path));
                     }
                     self.note(if running > 0 { "fenced with requests" } else { "fenced" });
                 }
