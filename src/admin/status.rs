@@ -58,6 +58,10 @@ pub struct Store {
     pub learning: bool,
     #[serde(default)]
     pub escrow: u64,
+    #[serde(default)]
+    pub unfenced: u64,
+    #[serde(default)]
+    pub last_fault: Option<String>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -149,8 +153,12 @@ fn headline(state: &StateView, colour: bool) -> String {
         Store { learning: true, .. } => Cell::toned("learning", Tone::Warn),
         _ => Cell::toned("up", Tone::Good),
     };
-    let escrow =
-        if store.escrow > 0 { format!(" ({} in escrow)", store.escrow) } else { "".into() };
+    let counted = |count: u64, what| if count > 0 { format!(" ({count} {what})") } else { "".into() };
+    let escrow = counted(store.escrow, "in escrow") + &counted(store.unfenced, "unfenced");
+    let fault = match &store.last_fault {
+        Some(fault) if !store.up => format!(" [{}]", table::printable(fault)),
+        _ => String::new(),
+    };
     let calm = state.drain.state == "serving";
     let drain = Cell::toned(&state.drain.state, if calm { Tone::Good } else { Tone::Warn });
     let left = if calm {
@@ -159,7 +167,7 @@ fn headline(state: &StateView, colour: bool) -> String {
         format!(" ({} in flight, {} queued)", state.drain.in_flight, state.drain.queued)
     };
     format!(
-        "streamgate {}  up {}  store {} {}{escrow}  drain {}{left}\n",
+        "streamgate {}  up {}  store {} {}{fault}{escrow}  drain {}{left}\n",
         table::printable(&state.version),
         humantime::format_duration(Duration::from_secs(whole(state.uptime_seconds))),
         table::printable(&store.kind),

@@ -15,7 +15,8 @@ use crate::core::traffic::Traffic;
 use futures::future::BoxFuture;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
-use tokio::time::{Instant, sleep_until};
+use std::time::Duration;
+use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 /// Admits requests by what is running. One per process.
@@ -26,6 +27,9 @@ pub struct AdmissionController {
     lanes: Mutex<HashMap<TenantId, Arc<Lane>>>,
     closed: CancellationToken,
 }
+
+/// Longest wait of a shadow request for the store: one slow round trip.
+const SHADOW_PATIENCE: Duration = Duration::from_millis(100);
 
 /// What a request may run with.
 #[derive(Default)]
@@ -72,7 +76,7 @@ impl AdmissionController {
         let Some(open) = self.holders.begin() else {
             return Err(refused(Reason::Draining, &policy, now, None));
         };
-        let decision = {
+        let decision = async {
             let _asking = AskingGuard::new(Arc::clone(&lane));
             match (policy.mode, policy.on_limit) {
                 (Mode::Shadow, _) => Ok(self.shadow(&request, &policy, &lane).await),
@@ -81,6 +85,12 @@ impl AdmissionController {
                     self.ask_or_wait(&request, &policy, &lane, max_depth, now + max_wait).await
                 }
             }
+        };
+        // A shared store may take a lease to answer; a drain does not wait for it.
+        let decision = tokio::select! {
+            biased;
+            () = self.closed.cancelled() => Err(Reason::Draining),
+            decision = decision => decision,
         };
         match decision {
             Ok(grant) => self.register(grant, request, &policy, open, now),
@@ -198,10 +208,10 @@ impl AdmissionController {
         policy: &TenantPolicy,
         lane: &Arc<Lane>,
     ) -> Grant {
-        let scope = match self.ask(request, policy).await {
-            Ok(Acquired::Granted(slot)) => return slot.into(),
-            Ok(Acquired::Full(scope)) => scope,
-            Err(_) => {
+        let scope = match timeout(SHADOW_PATIENCE, self.ask(request, policy)).await {
+            Ok(Ok(Acquired::Granted(slot))) => return slot.into(),
+            Ok(Ok(Acquired::Full(scope))) => scope,
+            Ok(Err(_)) | Err(_) => {
                 let shadow_refusal = Some(Reason::QuotaUnavailable);
                 return Grant { shadow_refusal, ..Grant::default() };
             }
