@@ -153,7 +153,8 @@ fn headline(state: &StateView, colour: bool) -> String {
         Store { learning: true, .. } => Cell::toned("learning", Tone::Warn),
         _ => Cell::toned("up", Tone::Good),
     };
-    let counted = |count: u64, what| if count > 0 { format!(" ({count} {what})") } else { "".into() };
+    let counted =
+        |count: u64, what| if count > 0 { format!(" ({count} {what})") } else { "".into() };
     let escrow = counted(store.escrow, "in escrow") + &counted(store.unfenced, "unfenced");
     let fault = match &store.last_fault {
         Some(fault) if !store.up => format!(" [{}]", table::printable(fault)),

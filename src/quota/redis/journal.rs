@@ -4,6 +4,7 @@ use super::link::Fault;
 use crate::core::quota::StoreFault;
 use crate::core::sync::lock;
 use crate::quota::replica::{Class, Notice};
+use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -17,7 +18,7 @@ pub(super) struct Journal {
     /// The address, without credentials.
     server: String,
     key: String,
-    told: Mutex<Option<(StoreFault, Instant)>>,
+    told: Mutex<HashMap<StoreFault, Instant>>,
 }
 
 impl Journal {
@@ -29,11 +30,10 @@ impl Journal {
     pub fn fault(&self, operation: &'static str, fault: &Fault) {
         {
             let mut told = lock(&self.told);
-            let again = told.is_some_and(|(last, at)| last == fault.fault && at.elapsed() < AGAIN);
-            if again {
+            if told.get(&fault.fault).is_some_and(|at| at.elapsed() < AGAIN) {
                 return;
             }
-            *told = Some((fault.fault, Instant::now()));
+            told.insert(fault.fault, Instant::now());
         }
         let (server, key, remedy) = (&self.server, &self.key, fault.remedy());
         let (kind, error) = (fault.fault.as_str(), &fault.text);
@@ -81,7 +81,7 @@ impl Journal {
                 tracing::warn!(fault = fault.as_str(), %server, "quota store is away");
             }
             Notice::Back => {
-                *lock(&self.told) = None;
+                lock(&self.told).clear();
                 tracing::info!(%server, "quota store answers again");
             }
         }

@@ -84,9 +84,10 @@ impl Owner {
                 Happened::Heard(Some(Heard::Hint(hint))) => {
                     self.shared.with(|machine, now| machine.hint(&hint, now));
                 }
-                // A cluster's client mends its connections itself.
-                Happened::Heard(_) if *self.target.form() == RedisForm::Cluster => {}
-                Happened::Heard(_) => {
+                // A cluster's client mends the connections to its nodes itself.
+                Happened::Heard(Some(Heard::Gone)) if *self.target.form() == RedisForm::Cluster => {
+                }
+                Happened::Heard(Some(Heard::Gone) | None) => {
                     let fault = Fault::new(StoreFault::Unreachable, "the connection was closed");
                     self.apart(&mut state, &fault);
                 }

@@ -85,7 +85,7 @@ impl Shared {
 
     /// A request asks for a slot.
     pub fn ask(self: &Arc<Self>, path: &SlotPath) -> Question {
-        let (question, deliveries) = {
+        let (question, deliveries, stirred) = {
             let mut inner = lock(&self.inner);
             let question = match inner.machine.ask(path, clock::now()) {
                 Asked::Granted(lot) => Ok(lot),
@@ -96,15 +96,15 @@ impl Shared {
                     Err(Question::Waits(ticket, receiver))
                 }
             };
-            (question, inner.deliveries())
+            (question, inner.deliveries(), inner.machine.take_stir())
         };
         self.deliver(deliveries);
+        if stirred {
+            self.wake.notify_one();
+        }
         match question {
             Ok(lot) => Question::Answered(Ok(self.slot(lot))),
-            Err(question) => {
-                self.wake.notify_one();
-                question
-            }
+            Err(question) => question,
         }
     }
 

@@ -101,9 +101,11 @@ impl QuotaStore for RedisStore {
             match self.shared.ask(path) {
                 Question::Answered(answer) => answer,
                 Question::Waits(ticket, answer) => {
-                    let _place = Place { shared: &self.shared, ticket };
+                    let mut place = Place { shared: &self.shared, ticket: Some(ticket) };
+                    let answer = answer.await;
+                    place.ticket = None;
                     // The sender is dropped unanswered only when the machine is gone.
-                    answer.await.unwrap_or(Err(StoreError::Timeout))
+                    answer.unwrap_or(Err(StoreError::Timeout))
                 }
             }
         })
@@ -133,15 +135,18 @@ impl QuotaStore for RedisStore {
     }
 }
 
-/// A request that waits; gone when it is answered or dropped.
+/// A request that waits. Dropped without an answer, it gives its place up.
 struct Place<'a> {
     shared: &'a Arc<Shared>,
-    ticket: Ticket,
+    /// `None`: it was answered.
+    ticket: Option<Ticket>,
 }
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
-        self.shared.forget(self.ticket);
+        if let Some(ticket) = self.ticket {
+            self.shared.forget(ticket);
+        }
     }
 }
 

@@ -19,12 +19,21 @@ pub(super) struct Health {
     failures: u32,
     try_again: Moment,
     last: Option<StoreFault>,
+    /// When something was answered last.
+    alive_at: Moment,
 }
 
 impl Health {
     /// Not connected yet.
     pub fn new(now: Moment) -> Self {
-        Self { connected: false, down_since: Some(now), failures: 0, try_again: now, last: None }
+        Self {
+            connected: false,
+            down_since: Some(now),
+            failures: 0,
+            try_again: now,
+            last: None,
+            alive_at: Moment::ZERO,
+        }
     }
 
     /// Nobody should wait for an answer.
@@ -67,14 +76,15 @@ impl Health {
     /// Something was answered. `true`: the store was failing before.
     pub fn answered(&mut self, now: Moment) -> bool {
         let was = self.down_since.take().is_some();
-        (self.failures, self.try_again) = (0, now);
+        (self.failures, self.try_again, self.alive_at) = (0, now, now);
         was
     }
 
-    /// A command sent at `sent` was not answered. `jitter` is from 0 to 1.
+    /// A command sent at `sent` was not answered, whatever was answered since then. `jitter` is from
+    /// 0 to 1.
     pub fn failed(&mut self, fault: StoreFault, sent: Moment, now: Moment, jitter: f64) {
         self.last = Some(fault);
-        self.down_since.get_or_insert(sent);
+        self.down_since.get_or_insert(sent.max(self.alive_at));
         let pause = PAUSE.0.saturating_mul(1 << self.failures.min(8)).min(PAUSE.1);
         self.failures = self.failures.saturating_add(1);
         self.try_again = now + pause.mul_f64(0.5 + jitter / 2.0);
@@ -107,6 +117,14 @@ mod tests {
         health.answered(Duration::ZERO);
         health.failed(StoreFault::ReadOnly, 100 * MS, 101 * MS, 0.0);
         assert!(!health.away(149 * MS, 50 * MS) && health.away(150 * MS, 50 * MS));
+    }
+
+    #[test]
+    fn an_old_failure_does_not_undo_a_newer_answer() {
+        let mut health = Health::new(Duration::ZERO);
+        health.answered(100 * MS);
+        health.failed(StoreFault::Timeout, 60 * MS, 110 * MS, 0.0);
+        assert!(!health.away(110 * MS, 50 * MS) && health.away(150 * MS, 50 * MS));
     }
 
     #[test]

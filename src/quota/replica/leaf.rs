@@ -3,6 +3,7 @@
 //! Always `running ≤ held`, and while the incarnation's deadline has not passed `held` is at most
 //! what the store has for it.
 
+use super::book::LeafId;
 use super::params::Moment;
 use super::usage::Usage;
 use crate::core::quota::FullScope;
@@ -10,7 +11,10 @@ use std::collections::VecDeque;
 
 /// One waiting request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Ticket(pub(super) u64);
+pub struct Ticket {
+    pub(super) number: u64,
+    pub(super) leaf: LeafId,
+}
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waiter {
@@ -160,9 +164,9 @@ impl Leaf {
 
     /// A waiter gave up. `false`: it is not here.
     pub fn forget(&mut self, ticket: Ticket, now: Moment) -> bool {
-        let Some(at) = self.line.iter().position(|waiter| waiter.ticket == ticket) else {
-            return false;
-        };
+        // Tickets are numbered in order of arrival.
+        let at = self.line.binary_search_by_key(&ticket.number, |waiter| waiter.ticket.number);
+        let Ok(at) = at else { return false };
         self.line.remove(at);
         self.covered -= usize::from(at < self.covered);
         self.rest(now);
@@ -228,8 +232,12 @@ mod tests {
         leaf
     }
 
+    fn number(number: u64) -> Ticket {
+        Ticket { number, leaf: LeafId(0) }
+    }
+
     fn waiter(ticket: u64) -> Waiter {
-        Waiter { ticket: Ticket(ticket), until: NOW * 2, full: None }
+        Waiter { ticket: number(ticket), until: NOW * 2, full: None }
     }
 
     #[test]
@@ -237,8 +245,8 @@ mod tests {
         let mut leaf = line(2);
         leaf.cover();
         leaf.wait(waiter(3));
-        assert_eq!(leaf.refuse(true, NOW), Some(Ticket(1)));
-        assert_eq!(leaf.refuse(true, NOW), Some(Ticket(2)));
+        assert_eq!(leaf.refuse(true, NOW), Some(number(1)));
+        assert_eq!(leaf.refuse(true, NOW), Some(number(2)));
         assert_eq!(leaf.refuse(true, NOW), None);
         assert_eq!(leaf.waiting(), 1);
     }
@@ -252,8 +260,8 @@ mod tests {
         leaf.wait(waiter(3));
         assert_eq!(leaf.refuse_due(NOW), None);
         leaf.cover();
-        assert_eq!(leaf.refuse(false, NOW), Some(Ticket(1)), "told again");
-        assert_eq!(leaf.refuse_due(NOW * 2), Some((Ticket(2), FullScope::Pool)));
+        assert_eq!(leaf.refuse(false, NOW), Some(number(1)), "told again");
+        assert_eq!(leaf.refuse_due(NOW * 2), Some((number(2), FullScope::Pool)));
         assert_eq!((leaf.refuse_due(NOW * 9), leaf.refuse(false, NOW)), (None, None));
     }
 
@@ -262,10 +270,10 @@ mod tests {
         let mut leaf = line(2);
         leaf.cover();
         leaf.wait(waiter(3));
-        assert!(leaf.forget(Ticket(1), NOW) && !leaf.forget(Ticket(1), NOW));
-        assert_eq!(leaf.refuse(true, NOW), Some(Ticket(2)));
+        assert!(leaf.forget(number(1), NOW) && !leaf.forget(number(1), NOW));
+        assert_eq!(leaf.refuse(true, NOW), Some(number(2)));
         assert_eq!(leaf.refuse(true, NOW), None);
-        assert!(leaf.forget(Ticket(3), NOW));
+        assert!(leaf.forget(number(3), NOW));
         assert_eq!(leaf.idle_since, Some(NOW));
     }
 
@@ -274,7 +282,7 @@ mod tests {
         let mut leaf = line(2);
         assert_eq!(leaf.start_next(), None);
         leaf.held = 1;
-        assert_eq!(leaf.start_next(), Some(Ticket(1)));
+        assert_eq!(leaf.start_next(), Some(number(1)));
         assert_eq!(leaf.start_next(), None);
         assert_eq!((leaf.running, leaf.waiting(), leaf.idle_since), (1, 1, None));
     }

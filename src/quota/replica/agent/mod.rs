@@ -167,8 +167,8 @@ impl Agent {
     }
 
     /// A waiter gave up.
-    pub fn forget(&mut self, id: LeafId, ticket: Ticket, now: Moment) -> bool {
-        self.leaf_mut(id).forget(ticket, now)
+    pub fn forget(&mut self, ticket: Ticket, now: Moment) -> bool {
+        self.leaf_mut(ticket.leaf).forget(ticket, now)
     }
 
     /// R12: a request ended. Whoever waits here goes first; else the slot stays for the next one,

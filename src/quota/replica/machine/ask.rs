@@ -28,7 +28,7 @@ impl Machine {
             return Asked::Failed(self.unavailable());
         }
         self.tickets += 1;
-        let ticket = Ticket(self.tickets);
+        let ticket = Ticket { number: self.tickets, leaf };
         let until = now + self.common.params.patience();
         self.ordinary.wait(leaf, Waiter { ticket, until, full: None });
         self.common.stirred = true;
@@ -45,6 +45,7 @@ impl Machine {
         }
         for change in changes {
             let changed = change.lowered.or(change.raised);
+            self.common.stirred |= changed.is_some();
             let touched = self.ordinary.ids().filter(|id| {
                 changed.is_some_and(|scope| self.common.book.path(*id).contains(&scope))
             });

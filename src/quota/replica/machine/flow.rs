@@ -36,12 +36,12 @@ impl Machine {
         self.watch(now);
         self.expire(now);
         let away = self.away(now);
-        if away && !self.was_away {
-            let fault = self.health.last().unwrap_or(StoreFault::Unreachable);
-            self.common.notice(Notice::Away(fault));
-        }
-        self.was_away = away;
         if away {
+            // The first connection of a process that starts is not an outage yet.
+            if let Some(fault) = self.health.last().filter(|_| !self.was_away) {
+                self.was_away = true;
+                self.common.notice(Notice::Away(fault));
+            }
             self.dismiss(now);
         }
         let mut calls = Vec::new();

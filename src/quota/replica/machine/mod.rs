@@ -29,7 +29,7 @@ pub struct Machine {
     tickets: u64,
     looking: bool,
     look_at: Moment,
-    /// The breaker was open when it was last looked at.
+    /// It was told that the store is away, and not yet that it is back.
     was_away: bool,
 }
 
@@ -62,8 +62,7 @@ impl Machine {
     /// A waiter is not there any more. `false`: its event is on the way, or was delivered.
     pub fn forget(&mut self, ticket: Ticket, now: Moment) -> bool {
         self.common.stirred = true;
-        let mut ids = self.ordinary.ids();
-        ids.any(|id| self.ordinary.forget(id, ticket, now))
+        self.ordinary.forget(ticket, now)
     }
 
     /// A request ended.

@@ -206,7 +206,7 @@ impl FleetSim {
     /// A waiting request gives up.
     pub fn give_up(&mut self, replica: usize) {
         let Replica { machine, waiting, .. } = &mut self.replicas[replica];
-        if let Some(ticket) = waiting.keys().min_by_key(|ticket| format!("{ticket:?}")).copied() {
+        if let Some(ticket) = waiting.keys().min_by_key(|ticket| ticket.number).copied() {
             waiting.remove(&ticket);
             assert!(machine.forget(ticket, self.now));
         }

@@ -155,6 +155,15 @@ proptest! {
         quiesce(&mut fleet);
     }
 
+    /// Whatever the network does, what a beat says is what the store has: a beat that disagrees
+    /// is taken for damage, and would cost everybody a learning period.
+    #[test]
+    fn the_books_never_disagree(story in stories()) {
+        let story = Story { flush: 0, restart: 0, freeze: 0, cut: 0, ..story };
+        let fleet = tell(params(WhenUnavailable::Escrow, OnFence::Cut), &story);
+        prop_assert_eq!(fleet.count("memory lost"), 0);
+    }
+
     #[test]
     fn nor_with_floors(story in stories()) {
         let mut fleet = tell(with_floors(50, 1), &story);
