@@ -4,7 +4,6 @@
 use crate::support::fake::FakeRedis;
 use crate::support::server::RedisServer;
 use crate::support::{LEASE, MS, Replica, path, settings, until};
-use std::time::Duration;
 use streamgate::config::{Quota, Redis, RedisUrl, Secret};
 use streamgate::core::quota::{Acquired, QuotaStore, StoreFault};
 
@@ -27,7 +26,6 @@ fn command(connection: &mut redis::Connection, line: &str) {
 
 async fn faulty(replica: &Replica, fault: StoreFault) {
     until(&format!("{fault:?}"), || replica.store.status().last_fault == Some(fault)).await;
-    assert!(!replica.store.status().up);
     // Known to be away, a request is answered at once and never with "full".
     until("it is known to be away", || !replica.store.status().up).await;
     let _ = replica.unknown(&path("a", 1)).await;
@@ -74,7 +72,7 @@ async fn a_missing_password_is_said() {
     faulty(&replica, StoreFault::Authentication).await;
     let mut redis = settings(&server.url()).redis;
     redis.url = RedisUrl { password: Some(Secret::from("secret")), ..redis.url };
-    let known = Quota { redis: Redis { ..redis }, ..settings(&server.url()) };
+    let known = Quota { redis, ..settings(&server.url()) };
     works(&Replica::ready(&known).await).await;
 }
 
@@ -209,5 +207,4 @@ async fn every_error_of_a_server_has_a_name() {
     }
     let asked = replica.ask(&path("a", 1)).await;
     assert!(!matches!(asked, Ok(Acquired::Full(_))), "never full: {asked:?}");
-    assert!(LEASE > Duration::ZERO);
 }

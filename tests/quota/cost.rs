@@ -63,8 +63,10 @@ async fn at_the_cap_a_request_costs_one_round_trip_before_it_runs() {
         let _ = far.full(&path).await;
     }
     let others = far.meter.answered(StoreOp::Beat) + far.meter.answered(StoreOp::Look) - beats;
-    assert_eq!(far.meter.answered(StoreOp::Set) - sets, 50);
-    assert!(relay.requests() - wire <= 50 + others + 2);
+    // A beat may bring a SET of its own along.
+    let asked = far.meter.answered(StoreOp::Set) - sets;
+    assert!((50..=50 + others).contains(&asked), "{asked} for 50 questions");
+    assert!(relay.requests() - wire <= asked + others + 2);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -90,7 +90,7 @@ const EDITS: [(&str, &str); 5] = [
     ("S|t:a", "4 1 0 9999999999999 0 0 0"),
     ("S|t:a", "hello"),
     ("h", "hello"),
-    ("sg", "1"),
+    ("S|p:p", "-1 1 0 9999999999 7 0 0"),
     ("pr", "=;="),
 ];
 
@@ -105,7 +105,7 @@ async fn a_value_edited_by_hand_heals_with_the_next_beat() {
         let edit: redis::RedisResult<()> =
             redis::cmd("HSET").arg("sg:{q0}").arg(field).arg(value).query(&mut connection);
         edit.unwrap();
-        within(LEASE / 2, &format!("{field} = {value} heals"), || {
+        within(LEASE, &format!("{field} = {value} heals"), || {
             stored(&mut server.connect(), "t:a").0 == 2
         })
         .await;

@@ -32,7 +32,7 @@ impl RedisServer {
         let config = dir.path().join("sentinel.conf");
         let text = format!(
             "sentinel monitor {master} 127.0.0.1 {port} 1\n\
-             sentinel down-after-milliseconds {master} 1000\n\
+             sentinel down-after-milliseconds {master} 2000\n\
              sentinel failover-timeout {master} 6000\n"
         );
         std::fs::write(&config, text).expect("a file");
