@@ -179,8 +179,15 @@ impl Client {
         // HTTP/2: dropping the stream without END_STREAM resets it.
     }
 
-    async fn write(&mut self, piece: Bytes, end: bool) -> Result<(), Lost> {
+    /// Write in parts, each with a deadline of its own: a client that reads slowly but steadily is
+    /// not stalled.
+    async fn write(&mut self, mut piece: Bytes, end: bool) -> Result<(), Lost> {
         self.mid_write = true;
+        while piece.len() > JOIN_BYTES {
+            let part = piece.split_to(JOIN_BYTES);
+            let written = self.session.write_response_body(part, false).await;
+            written.map_err(|error| lost(&error))?;
+        }
         let written = self.session.write_response_body(piece, end).await;
         written.map_err(|error| lost(&error))?;
         self.mid_write = false;

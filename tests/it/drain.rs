@@ -126,7 +126,10 @@ async fn what_outlives_the_deadline_is_cut_and_told() {
     let error: Value = serde_json::from_str(event.trim()).unwrap();
     assert_eq!(error["error"]["code"], "draining");
     assert_eq!(gate.exit_code().await, Some(2));
-    let lines = gate.request_lines();
+    let lines = eventually("the log line", || {
+        std::future::ready(Some(gate.request_lines()).filter(|lines| !lines.is_empty()))
+    })
+    .await;
     let outcomes: Vec<_> = lines.iter().map(|line| line["outcome"].as_str().unwrap()).collect();
     assert_eq!(outcomes, ["drain_cut"]);
     engine.wait_stats(|stats| stats.in_flight == 0, Duration::from_secs(5)).await.unwrap();

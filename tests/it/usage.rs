@@ -4,7 +4,7 @@
 use crate::support::request::Request;
 use crate::support::tap::Tap;
 use crate::support::wire::Ending;
-use crate::support::{Api, Call, Gate, Leave, Metrics, Proto, Setup};
+use crate::support::{Api, Call, Gate, Leave, Metrics, Proto, Setup, eventually};
 use serde_json::{Value, json};
 use std::time::Duration;
 use streamgate_loadtests::engine::{Engine, EngineConfig};
@@ -137,9 +137,11 @@ async fn one_wish(rig: &Rig, api: Api, wish: &Wish, n: u64, form: &str) {
     let completion = tokens(&after, "completion") - tokens(&before, "completion");
     assert_eq!(completion, (TOKENS * n) as f64, "{what}: counted once");
     let prompt = tokens(&after, "prompt") - tokens(&before, "prompt");
-    let lines = rig.gate.take_output();
-    let line = lines.iter().find(|line| line.contains(r#""request_id":"usage""#)).unwrap();
-    let line: Value = serde_json::from_str(line).unwrap();
+    let line = eventually("its log line", || {
+        let mut lines = rig.gate.take_output().into_iter();
+        std::future::ready(lines.find(|line| line.contains(r#""request_id":"usage""#)))
+    });
+    let line: Value = serde_json::from_str(&line.await).unwrap();
     assert_eq!(line["completion_tokens"], TOKENS * n, "{what}");
     assert_eq!(line["prompt_tokens"].as_f64(), Some(prompt), "{what}");
     assert_eq!(line["tokens_estimated"], false, "{what}");

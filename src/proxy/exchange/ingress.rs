@@ -58,7 +58,7 @@ pub(super) async fn read(
     })?;
     account.model.clone_from(&facts.model);
     account.wants_stream = facts.stream;
-    let pool = route(live, &policy, &facts).map_err(Stop::refuse)?;
+    let pool = route(live, &policy, &facts, &client.head().method).map_err(Stop::refuse)?;
     let body = upstream_body(&facts, body);
     Ok(Request { policy, facts, pool, body })
 }
@@ -169,9 +169,16 @@ fn too_large(limit: usize) -> Stop {
     ))
 }
 
-fn route(live: &Live, policy: &TenantPolicy, facts: &RequestFacts) -> Result<PoolId, Rejection> {
-    if facts.opaque && policy.models != ModelSet::Any {
-        // Its model cannot be told, so it cannot be shown to be allowed.
+fn route(
+    live: &Live,
+    policy: &TenantPolicy,
+    facts: &RequestFacts,
+    method: &Method,
+) -> Result<PoolId, Rejection> {
+    let unnamed = facts.opaque || (facts.model.is_none() && !method.is_safe());
+    if unnamed && policy.models != ModelSet::Any {
+        // Its model cannot be told, and an engine may have a default, so it cannot be shown to be
+        // allowed.
         return Err(Rejection::new(
             Reason::ForbiddenModel,
             "The body must be one JSON object that names its model once.",
