@@ -23,6 +23,8 @@ pub struct Budget {
     pub split: u8,
     /// A call times out at its sender but stays in the network.
     pub late: u8,
+    /// A call is executed twice: something below the replica sent it again.
+    pub duplicate: u8,
     /// A replica takes up the next revision of the configuration.
     pub reload: u8,
     /// The server's clock is set forward by a tick.

@@ -22,8 +22,8 @@ impl LeafState {
         self.dirty = true;
     }
 
-    /// R5: waiters start on what is held, covered ones first.
-    fn start(&mut self) {
+    /// R2, R5: waiters start on what is held, covered ones first.
+    pub fn start(&mut self) {
         let covered = self.held.saturating_sub(self.used).min(self.covered);
         self.used += covered;
         self.covered -= covered;
@@ -122,14 +122,15 @@ impl Cfg {
         agent.beat = Post::Request(mail);
     }
 
-    /// R1, R9, R11.
-    pub fn send_join(&self, agent: &mut Agent) {
+    /// R1, R9, R11. `nonce`: a generation nobody used.
+    pub fn send_join(&self, agent: &mut Agent, nonce: u16) {
         agent.v += 1;
         let mut mail = Mail {
             kind: Kind::Join,
             server: agent.server,
             life: agent.life,
             known: agent.gen_,
+            nonce,
             v: agent.v,
             ..Mail::default()
         };
