@@ -59,7 +59,7 @@ fn slots_come_back() {
 }
 
 /// A waiter is served with slots that others do not use, or refused, without time passing; and not
-/// without the pressure that tells them, or if they ignore it.
+/// without the pressure that tells them, nor if they keep their spare, or keep silent about its use.
 #[test]
 fn spare_slots_are_not_stranded() {
     let spare = named("spare").cfg;
@@ -70,6 +70,9 @@ fn spare_slots_are_not_stranded() {
     let mut untold = spare.clone();
     untold.store.naive_no_pressure = true;
     assert!(recover(&untold, Goal::NobodyWaits, 150_000).stuck > 0);
+    let mut silent = spare.clone();
+    silent.replica.naive_keep_silent = true;
+    assert!(recover(&silent, Goal::NobodyWaits, 150_000).stuck > 0);
     let mut deaf = spare;
     deaf.replica.naive_keep_spare = true;
     assert!(recover(&deaf, Goal::NobodyWaits, 150_000).stuck > 0);

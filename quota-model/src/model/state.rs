@@ -115,6 +115,8 @@ pub struct LeafState {
     pub sure_v: u16,
     pub dirty: bool,
     pub pressed: bool,
+    /// What the store was told to be unused.
+    pub told: u8,
 }
 
 /// Where a message of a replica is.
@@ -266,7 +268,8 @@ mod hash {
             let flags = u8::from(self.saw_covered)
                 | u8::from(self.saw_fresh) << 1
                 | u8::from(self.dirty) << 2
-                | u8::from(self.pressed) << 3;
+                | u8::from(self.pressed) << 3
+                | self.told << 4;
             to.write_u64(word([
                 held,
                 used,
