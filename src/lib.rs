@@ -12,4 +12,15 @@
 //! | L3 | `proxy`, `admin`, `check` | the forwarding loop, the admin API, the checks |
 //! | L4 | `app` | composition root: listeners, signals, wiring |
 
+pub mod admin;
+pub mod admission;
+pub mod app;
+pub mod check;
+pub mod config;
 pub mod core;
+pub mod lifecycle;
+pub mod proxy;
+pub mod quota;
+pub mod telemetry;
+pub mod tenants;
+pub mod upstream;

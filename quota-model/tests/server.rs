@@ -106,6 +106,7 @@ impl Holder {
 }
 
 /// Waits for a value, for at most ten seconds.
+#[expect(clippy::disallowed_methods, reason = "a thread of its own, without a runtime")]
 fn bounded(mut met: impl FnMut() -> bool) {
     let until = Instant::now() + Duration::from_secs(10);
     while !met() {

@@ -34,7 +34,7 @@ impl Cfg {
     }
 
     /// 6. When nothing is under way and nobody wants anything, the store holds for each replica
-    /// exactly what the replica knows of.
+    ///    exactly what the replica knows of.
     pub fn leak_free(&self, state: &State) -> bool {
         if !self.quiescent(state) {
             return true;

@@ -1,0 +1,313 @@
+//! The decision: run, wait or refuse.
+
+use super::holders::{Holders, OpenGuard};
+use super::lane::{AskingGuard, Lane, OverflowGuard, Place};
+use super::permit::Permit;
+use super::request::{AdmitRequest, Admitted, Refused};
+use crate::core::cause::CutCause;
+use crate::core::hold::HoldTimes;
+use crate::core::ids::TenantId;
+use crate::core::policy::{Mode, OnLimit, TenantPolicy};
+use crate::core::quota::{Acquired, FullScope, QuotaStore, SlotGuard, SlotPath, StoreError};
+use crate::core::reason::Reason;
+use crate::core::sync::lock;
+use crate::core::traffic::Traffic;
+use futures::future::BoxFuture;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+/// Admits requests by what is running. One per process.
+pub struct AdmissionController {
+    store: Arc<dyn QuotaStore>,
+    hold_times: Arc<dyn HoldTimes>,
+    holders: Arc<Holders>,
+    lanes: Mutex<HashMap<TenantId, Arc<Lane>>>,
+    closed: CancellationToken,
+}
+
+/// What a request may run with.
+#[derive(Default)]
+struct Grant {
+    slot: Option<Box<dyn SlotGuard>>,
+    overflow: Option<OverflowGuard>,
+    shadow_refusal: Option<Reason>,
+}
+
+impl From<Box<dyn SlotGuard>> for Grant {
+    fn from(slot: Box<dyn SlotGuard>) -> Self {
+        Self { slot: Some(slot), ..Self::default() }
+    }
+}
+
+impl AdmissionController {
+    /// A controller over `store` that reports hold times to `hold_times`.
+    pub fn new(
+        store: Arc<dyn QuotaStore>,
+        hold_times: Arc<dyn HoldTimes>,
+        holders: Arc<Holders>,
+    ) -> Self {
+        Self {
+            store,
+            hold_times,
+            holders,
+            lanes: Mutex::default(),
+            closed: CancellationToken::new(),
+        }
+    }
+
+    /// Decide about one request that arrived at `now`; waits in the tenant's queue if the policy
+    /// says so.
+    ///
+    /// Cancel-safe: dropping the future gives up the place in line, and a slot that was granted
+    /// meanwhile comes back.
+    ///
+    /// # Errors
+    /// `tenant_in_flight`, `pool_saturated`, `queue_full`, `queue_timeout`, `quota_unavailable`
+    /// or `draining`. For a shadow tenant only `draining`.
+    pub async fn admit(&self, request: AdmitRequest, now: Instant) -> Result<Admitted, Refused> {
+        let lane = self.lane(&request.policy.id);
+        let policy = lane.policy(&request.policy);
+        let Some(open) = self.holders.begin() else {
+            return Err(refused(Reason::Draining, &policy, now, None));
+        };
+        let decision = {
+            let _asking = AskingGuard::new(Arc::clone(&lane));
+            match (policy.mode, policy.on_limit) {
+                (Mode::Shadow, _) => Ok(self.shadow(&request, &policy, &lane).await),
+                (Mode::Enforce, OnLimit::Reject) => self.ask_once(&request, &policy).await,
+                (Mode::Enforce, OnLimit::Queue { max_depth, max_wait }) => {
+                    self.ask_or_wait(&request, &policy, &lane, max_depth, now + max_wait).await
+                }
+            }
+        };
+        match decision {
+            Ok(grant) => self.register(grant, request, &policy, open, now),
+            Err(reason) => Err(refused(reason, &policy, now, Some(open))),
+        }
+    }
+
+    /// Requests of `tenant` that wait for an answer: in its queue, or asking the store.
+    pub fn queued(&self, tenant: &TenantId) -> u64 {
+        lock(&self.lanes).get(tenant).map_or(0, |lane| lane.asking())
+    }
+
+    /// Requests of all tenants that wait for an answer.
+    pub fn queued_total(&self) -> u64 {
+        lock(&self.lanes).values().map(|lane| lane.asking()).sum()
+    }
+
+    /// A reload: those who wait are judged by the new policies from now on. Counts stay.
+    pub fn apply(&self, policies: impl IntoIterator<Item = Arc<TenantPolicy>>) {
+        for policy in policies {
+            self.lane(&policy.id).set_policy(policy);
+        }
+    }
+
+    /// Everyone who waits is refused with `draining` at once, and so is everyone who comes.
+    /// Those who are admitted run on.
+    pub fn close_queue(&self) {
+        self.holders.close();
+        self.closed.cancel();
+    }
+
+    fn lane(&self, tenant: &TenantId) -> Arc<Lane> {
+        let mut lanes = lock(&self.lanes);
+        match lanes.get(tenant) {
+            Some(lane) => Arc::clone(lane),
+            None => Arc::clone(lanes.entry(tenant.clone()).or_default()),
+        }
+    }
+
+    async fn ask_once(
+        &self,
+        request: &AdmitRequest,
+        policy: &TenantPolicy,
+    ) -> Result<Grant, Reason> {
+        match self.ask(request, policy).await {
+            Ok(Acquired::Granted(slot)) => Ok(slot.into()),
+            Ok(Acquired::Full(scope)) => Err(at_once(scope)),
+            Err(_) => Err(Reason::QuotaUnavailable),
+        }
+    }
+
+    async fn ask_or_wait(
+        &self,
+        request: &AdmitRequest,
+        policy: &TenantPolicy,
+        lane: &Arc<Lane>,
+        max_depth: u32,
+        until: Instant,
+    ) -> Result<Grant, Reason> {
+        let mut blocked = None;
+        if lane.newcomer_may_ask(&request.pool) {
+            match self.ask(request, policy).await {
+                Ok(Acquired::Granted(slot)) => return Ok(slot.into()),
+                Ok(Acquired::Full(scope)) => blocked = Some(scope),
+                Err(_) => return Err(Reason::QuotaUnavailable),
+            }
+        }
+        // No await between the store's answer and the place in line: order is kept.
+        let Some(place) = lane.join(&request.pool, blocked, max_depth) else {
+            let cause = blocked.unwrap_or_else(|| lane.cause(&request.pool));
+            return Err(in_queue(cause, Reason::QueueFull));
+        };
+        tokio::select! {
+            biased;
+            () = self.closed.cancelled() => Err(Reason::Draining),
+            slot = self.wait(request, lane, &place) => match slot {
+                Ok(slot) => Ok(slot.into()),
+                Err(_) => Err(Reason::QuotaUnavailable),
+            },
+            () = sleep_until(until) => {
+                Err(in_queue(lane.cause(&request.pool), Reason::QueueTimeout))
+            }
+        }
+    }
+
+    /// Wait in line for a slot. Cancel-safe.
+    async fn wait(
+        &self,
+        request: &AdmitRequest,
+        lane: &Lane,
+        place: &Place,
+    ) -> Result<Box<dyn SlotGuard>, StoreError> {
+        loop {
+            if !place.may_ask() {
+                place.rung().await;
+                continue;
+            }
+            // Subscribed before asking: a slot that comes free in between is not missed.
+            let room = self.store.room(&request.policy.id, &request.pool);
+            match self.ask(request, &lane.policy(&request.policy)).await? {
+                Acquired::Granted(slot) => return Ok(slot),
+                Acquired::Full(scope) => place.mark(scope),
+            }
+            tokio::select! {
+                () = room => {}
+                () = place.rung() => {}
+            }
+        }
+    }
+
+    /// Never delays: what an enforcing tenant would have waited for, this one runs without.
+    async fn shadow(
+        &self,
+        request: &AdmitRequest,
+        policy: &TenantPolicy,
+        lane: &Arc<Lane>,
+    ) -> Grant {
+        let scope = match self.ask(request, policy).await {
+            Ok(Acquired::Granted(slot)) => return slot.into(),
+            Ok(Acquired::Full(scope)) => scope,
+            Err(_) => {
+                let shadow_refusal = Some(Reason::QuotaUnavailable);
+                return Grant { shadow_refusal, ..Grant::default() };
+            }
+        };
+        let (overflow, before) = OverflowGuard::new(Arc::clone(lane));
+        let shadow_refusal = match policy.on_limit {
+            OnLimit::Reject => Some(at_once(scope)),
+            // Whether a wait would have ended in time cannot be known without waiting; those who
+            // run above the cap stand for those who would be in line.
+            OnLimit::Queue { max_depth, .. } => {
+                (before >= u64::from(max_depth)).then(|| in_queue(scope, Reason::QueueFull))
+            }
+        };
+        Grant { slot: None, overflow: Some(overflow), shadow_refusal }
+    }
+
+    async fn ask(
+        &self,
+        request: &AdmitRequest,
+        policy: &TenantPolicy,
+    ) -> Result<Acquired, StoreError> {
+        let path = SlotPath {
+            tenant: policy.id.clone(),
+            tenant_cap: policy.max_in_flight,
+            pool: request.pool.clone(),
+            pool_cap: request.pool_cap,
+        };
+        let answer = self.store.acquire(&path).await;
+        if let Err(error) = &answer {
+            tracing::debug!(tenant = %policy.id, %error, "quota store gave no answer");
+        }
+        answer
+    }
+
+    fn register(
+        &self,
+        grant: Grant,
+        request: AdmitRequest,
+        policy: &TenantPolicy,
+        open: OpenGuard,
+        now: Instant,
+    ) -> Result<Admitted, Refused> {
+        let entry = (request.request_id, policy.id.clone(), request.model);
+        match self.holders.register(open, entry, now) {
+            Ok(holder) => Ok(Admitted {
+                permit: Permit::new(
+                    grant.slot,
+                    grant.overflow,
+                    holder,
+                    Arc::clone(&self.hold_times),
+                ),
+                waited: now.elapsed(),
+                shadow_refusal: grant.shadow_refusal,
+            }),
+            Err(open) => Err(refused(Reason::Draining, policy, now, Some(open))),
+        }
+    }
+}
+
+impl Traffic for AdmissionController {
+    fn close(&self) {
+        self.close_queue();
+    }
+
+    fn cut(&self) -> u64 {
+        self.holders.cut_all(CutCause::Drain) as u64
+    }
+
+    fn idle(&self) -> BoxFuture<'static, ()> {
+        let holders = Arc::clone(&self.holders);
+        Box::pin(async move { holders.wait_idle().await })
+    }
+
+    fn in_flight(&self) -> u64 {
+        self.holders.in_flight()
+    }
+}
+
+fn refused(
+    reason: Reason,
+    policy: &TenantPolicy,
+    asked_at: Instant,
+    open: Option<OpenGuard>,
+) -> Refused {
+    Refused {
+        reason,
+        tenant: policy.id.clone(),
+        limit: policy.max_in_flight,
+        waited: asked_at.elapsed(),
+        _open: open,
+    }
+}
+
+/// The reason for a request that does not queue.
+fn at_once(scope: FullScope) -> Reason {
+    match scope {
+        FullScope::Tenant => Reason::TenantInFlight,
+        FullScope::Pool => Reason::PoolSaturated,
+    }
+}
+
+/// The reason for a request whose queue did not help: the tenant's own, unless it waited for a
+/// pool, which is ours to answer for.
+fn in_queue(cause: FullScope, own: Reason) -> Reason {
+    match cause {
+        FullScope::Tenant => own,
+        FullScope::Pool => Reason::PoolSaturated,
+    }
+}

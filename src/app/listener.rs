@@ -1,0 +1,100 @@
+//! The proxy port: bind once at the start with a clear error, accept until the process ends.
+//!
+//! The listener stays open through the whole drain: closing it in the first moments of a rollout
+//! is what makes clients see refused connections elsewhere.
+
+use super::tls::TlsAcceptor;
+use crate::proxy::{Gateway, serve_connection};
+use pingora_core::protocols::l4::stream::Stream as TcpIo;
+use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+/// Connections that may wait to be accepted.
+const BACKLOG: i32 = 4096;
+/// A client that vanished without a word is found by keep-alive probes after about 75 s.
+const PROBE_IDLE: Duration = Duration::from_secs(45);
+const PROBE_INTERVAL: Duration = Duration::from_secs(10);
+const PROBE_COUNT: u32 = 3;
+/// Pause after a failed accept: running out of descriptors would otherwise spin.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// A port that could not be opened.
+#[derive(Debug, thiserror::Error)]
+#[error("{key}: cannot listen on {address}: {source}; choose a free address or stop what uses it")]
+pub struct BindError {
+    /// The configuration key that names the address.
+    pub key: &'static str,
+    pub address: SocketAddr,
+    pub source: io::Error,
+}
+
+/// Open a listening port.
+///
+/// # Errors
+/// [`BindError`] at once; a busy port is not tried again.
+pub fn bind(key: &'static str, address: SocketAddr) -> Result<TcpListener, BindError> {
+    open(address).map_err(|source| BindError { key, address, source })
+}
+
+fn open(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    // A restart must not wait for old connections in TIME_WAIT.
+    socket.set_reuse_address(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    TcpListener::from_std(socket.into())
+}
+
+/// Accept connections and serve each in its own task, until the future is dropped.
+pub async fn accept(
+    listener: TcpListener,
+    tls: Option<Arc<TlsAcceptor>>,
+    gateway: Arc<Gateway>,
+    leaving: watch::Receiver<bool>,
+) -> Infallible {
+    loop {
+        match listener.accept().await {
+            Ok((stream, peer)) => {
+                tokio::spawn(serve(stream, peer, tls.clone(), gateway.clone(), leaving.clone()));
+            }
+            Err(error) => {
+                tracing::warn!(%error, "accepting a connection failed");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+async fn serve(
+    stream: TcpStream,
+    peer: SocketAddr,
+    tls: Option<Arc<TlsAcceptor>>,
+    gateway: Arc<Gateway>,
+    leaving: watch::Receiver<bool>,
+) {
+    // Tuning that fails leaves a working connection.
+    let _ = stream.set_nodelay(true);
+    let _ = SockRef::from(&stream).set_tcp_keepalive(
+        &TcpKeepalive::new()
+            .with_time(PROBE_IDLE)
+            .with_interval(PROBE_INTERVAL)
+            .with_retries(PROBE_COUNT),
+    );
+    let io = TcpIo::from(stream);
+    match tls {
+        None => serve_connection(Box::new(io), peer.ip(), None, gateway, leaving).await,
+        Some(tls) => {
+            let within = gateway.connection_limits().head;
+            if let Some((io, protocol)) = tls.accept(io, within).await {
+                serve_connection(io, peer.ip(), Some(protocol), gateway, leaving).await;
+            }
+        }
+    }
+}

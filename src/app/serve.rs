@@ -1,0 +1,114 @@
+//! `streamgate serve`: start, listen, run until the drain has ended.
+
+use super::cli::ServeArgs;
+use super::compose::{Process, VERSION};
+use super::listener::{accept, bind};
+use super::reload::Reloader;
+use super::signals;
+use super::tls::TlsAcceptor;
+use crate::admin::Admin;
+use crate::admin::access::Access;
+use crate::config::{self, Config};
+use crate::lifecycle::Lifecycle;
+use crate::telemetry::logging::{self, LogFormat, LogParams};
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long the runtime may take to stop after the last answer.
+const STOP: Duration = Duration::from_millis(500);
+/// How long the last records may take to reach the disk.
+const RECORDS: Duration = Duration::from_secs(2);
+
+type Failure = Box<dyn std::error::Error>;
+
+/// Run the ingress until it is told to stop. Exit code: 0 drained, 1 could not start, 2 streams
+/// had to be cut.
+pub fn serve(args: ServeArgs) -> ExitCode {
+    match start(args) {
+        Ok(code) => code,
+        Err(failure) => {
+            // Before logging works, and readable in a terminal.
+            let _ = writeln!(std::io::stderr(), "streamgate: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn start(args: ServeArgs) -> Result<ExitCode, Failure> {
+    let config = Arc::new(Config::load(&args.config)?);
+    let log = logging::init(&log_params(&config))?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(config.runtime.threads.get())
+        .enable_all()
+        .build()?;
+    let process = Process::new(config)?;
+    let telemetry = process.telemetry.clone();
+    let code = runtime.block_on(run(process, &args.config))?;
+    // What is left are idle connections, which nothing waits for.
+    runtime.shutdown_timeout(STOP);
+    telemetry.close(RECORDS);
+    drop(log);
+    Ok(ExitCode::from(code))
+}
+
+async fn run(process: Process, path: &Path) -> Result<u8, Failure> {
+    let config = process.config.clone();
+    let proxy_port = bind("listen.proxy", config.listen.proxy)?;
+    let admin_port = bind("listen.admin", config.listen.admin)?;
+    let tls = match &config.listen.tls {
+        Some(files) => Some(Arc::new(TlsAcceptor::load(&files.cert, &files.key)?)),
+        None => None,
+    };
+    let lifecycle = Lifecycle::start(&config.drain, process.admission.clone());
+    signals::forward(lifecycle.clone())?;
+    let admin = Arc::new(admin(&process, &lifecycle));
+    let reloader = Reloader::new(path, process.clone(), admin.clone())?;
+    process.pools.keep();
+    tracing::info!(
+        version = VERSION,
+        proxy = %proxy_port.local_addr()?,
+        admin = %admin_port.local_addr()?,
+        tls = tls.is_some(),
+        "serving"
+    );
+    let end = lifecycle.clone();
+    let serving_admin = tokio::spawn(admin.serve(admin_port, async move {
+        end.exit().await;
+    }));
+    let code = tokio::select! {
+        code = lifecycle.exit() => code,
+        never = accept(proxy_port, tls, process.gateway.clone(), lifecycle.leaving()) => match never {},
+        never = reloader.run() => match never {},
+    };
+    // A blocked drain call gets its answer.
+    let _ = serving_admin.await;
+    Ok(code)
+}
+
+fn admin(process: &Process, lifecycle: &Lifecycle) -> Admin {
+    let config = &process.config;
+    Admin {
+        observe: Arc::new(process.observer(lifecycle.clone())),
+        telemetry: process.telemetry.clone(),
+        drain: Arc::new(lifecycle.clone()),
+        access: Access::new(
+            config.admin.token.as_ref().map(config::Secret::expose),
+            config.drain.http_prestop,
+        ),
+        version: VERSION,
+        default_wait: config.drain.deadline,
+    }
+}
+
+fn log_params(config: &Config) -> LogParams {
+    LogParams {
+        format: match config.log.format {
+            config::LogFormat::Json => LogFormat::Json,
+            config::LogFormat::Text => LogFormat::Text,
+        },
+        level: config.log.level.as_str().parse().unwrap_or(tracing::Level::INFO),
+    }
+}

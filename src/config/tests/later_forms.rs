@@ -1,0 +1,114 @@
+//! Keys that `unsupported` still refuses are read and checked like all others, so that removing
+//! a line there is enough. These tests leave that one step out.
+
+use super::*;
+use std::time::Duration;
+
+fn parse(text: &str) -> Result<Config, ConfigErrors> {
+    let tree = yaml::parse(text)?;
+    let report = Report::new(&tree);
+    let raw = raw::read(&tree, &report);
+    rules::check(&raw, &report);
+    let config = build::build(raw, &report, &Process);
+    report.finish(config)
+}
+
+fn problems(text: &str) -> Vec<String> {
+    let errors = parse(text).err().map(|errors| errors.errors().to_vec()).unwrap_or_default();
+    errors.iter().map(|error| format!("{}: {}", error.path, error.problem)).collect()
+}
+
+fn discovered(source: &str) -> String {
+    with(&format!(", discovery: {source}"), "", "").replace(", endpoints: ['127.0.0.1:8001']", "")
+}
+
+#[test]
+fn discovery_has_one_source_and_no_list() {
+    let kubernetes = "{kubernetes: {namespace: llm, service: vllm, port: 8000}}";
+    let config = parse(&discovered(kubernetes)).unwrap();
+    assert_eq!(
+        config.pools[0].discovery,
+        Some(Discovery::Kubernetes {
+            namespace: "llm".to_owned(),
+            service: "vllm".to_owned(),
+            port: 8000
+        })
+    );
+    assert!(config.pools[0].endpoints.is_empty());
+    let dns = parse(&discovered("{dns: 'vllm:8000'}")).unwrap();
+    assert_eq!(dns.pools[0].discovery, Some(Discovery::Dns("vllm:8000".to_owned())));
+    assert_eq!(problems(&discovered("{}")), ["pools[0].discovery: exactly one source is needed"]);
+    assert_eq!(
+        problems(&with(", discovery: {dns: 'vllm:8000'}", "", "")),
+        ["pools[0].discovery: endpoints are listed too"]
+    );
+    assert_eq!(
+        problems(&discovered("{kubernetes: {service: vllm, port: 0}}")),
+        [
+            "pools[0].discovery.kubernetes.port: out of range",
+            "pools[0].discovery.kubernetes.namespace: missing",
+        ]
+    );
+}
+
+#[test]
+fn rates_weight_and_priority_reach_the_tenant() {
+    let fields = ", weight: 3, priority: -2, requests_per_minute: 60, tokens_per_minute: 9000";
+    let config = parse(&with("", fields, "")).unwrap();
+    let tenant = config.tenant("t").unwrap();
+    assert_eq!((tenant.weight, tenant.priority), (3, -2));
+    assert_eq!((tenant.requests_per_minute, tenant.tokens_per_minute), (Some(60), Some(9000)));
+}
+
+#[test]
+fn another_identity_needs_no_keys() {
+    let identity = "identity: {trusted_header: {name: X-Tenant, from: [10.0.0.0/8, '::1']}}\n";
+    let text = section(identity).replace(&format!("api_keys: ['{KEY_A}'], "), "");
+    let header = parse(&text).unwrap().identity.trusted_header.unwrap();
+    assert_eq!(header.name.as_str(), "x-tenant");
+    assert_eq!(header.from.len(), 2);
+    assert_eq!(
+        problems(&section("identity: {trusted_header: {name: 'x y', from: []}}\n")),
+        [
+            "identity.trusted_header.name: not a header name",
+            "identity.trusted_header.from: empty list",
+        ]
+    );
+}
+
+#[test]
+fn a_token_has_one_source_of_keys() {
+    let jwt = |source: &str| {
+        section(&format!(
+            "identity: {{jwt: {{issuer: i, audience: a, tenant_claim: c{source}}}}}\n"
+        ))
+    };
+    let config = parse(&jwt(", jwks_url: 'https://i/keys'")).unwrap();
+    assert_eq!(config.identity.jwt.unwrap().jwks, Jwks::Url("https://i/keys".to_owned()));
+    let problem = ["identity.jwt: exactly one source of keys is needed"];
+    assert_eq!(problems(&jwt("")), problem);
+    assert_eq!(problems(&jwt(", jwks_url: u, jwks_file: f")), problem);
+}
+
+#[test]
+fn the_store_answers_well_within_the_lease() {
+    let config = parse(&section(
+        "quota: {store: redis, redis: {url: 'rediss://u:p@h/1'}, replica_lease: 8s, \
+         operation_timeout: 2s, when_unavailable: closed, on_fence: cut, strict_failover: wait}\n",
+    ))
+    .unwrap();
+    let expected = Quota {
+        store: StoreKind::Redis,
+        redis_url: Secret::from("rediss://u:p@h/1"),
+        replica_lease: Duration::from_secs(8),
+        operation_timeout: Duration::from_secs(2),
+        when_unavailable: WhenUnavailable::Closed,
+        on_fence: OnFence::Cut,
+        strict_failover: StrictFailover::Wait,
+    };
+    assert_eq!(config.quota, expected);
+    assert_eq!(
+        problems(&section("quota: {operation_timeout: 751ms}\n")),
+        ["quota.operation_timeout: longer than a quarter of quota.replica_lease"]
+    );
+}

@@ -1,0 +1,232 @@
+//! The client's side of one request: every write has a deadline, leaving is noticed while we
+//! wait, and a broken answer is ended so that the client can tell.
+
+use super::connection::Watch;
+use bytes::{Bytes, BytesMut};
+use http::Version;
+use pingora_core::protocols::http::ServerSession;
+use pingora_core::{ErrorType, Result};
+use pingora_http::{RequestHeader, ResponseHeader};
+use std::net::IpAddr;
+use std::time::Duration;
+use tokio::sync::{oneshot, watch};
+use tokio::time::timeout;
+
+/// Pieces of an answer are joined into one write up to this size; a larger piece goes alone.
+const JOIN_BYTES: usize = 16 * 1024;
+
+/// Why nothing more reaches the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lost {
+    /// It closed or reset the connection or the stream.
+    Gone,
+    /// It did not read for `timeouts.write_stall`.
+    Stalled,
+}
+
+/// A client's session with the state the loop needs beside it.
+pub struct Client {
+    session: ServerSession,
+    /// Of an HTTP/1 connection; an HTTP/2 session watches its own stream.
+    watch: Option<Watch>,
+    address: IpAddr,
+    leaving: watch::Receiver<bool>,
+    write_stall: Duration,
+    /// A write was begun and has not ended well: whatever followed would run into it.
+    mid_write: bool,
+}
+
+impl Client {
+    /// Wrap a session whose request head has been read.
+    pub fn new(
+        session: ServerSession,
+        watch: Option<Watch>,
+        address: IpAddr,
+        leaving: watch::Receiver<bool>,
+    ) -> Self {
+        Self { session, watch, address, leaving, write_stall: Duration::MAX, mid_write: false }
+    }
+
+    /// The session back, for the next request of the connection.
+    pub fn into_session(self) -> ServerSession {
+        self.session
+    }
+
+    /// The request head as it came.
+    pub fn head(&self) -> &RequestHeader {
+        self.session.req_header()
+    }
+
+    pub fn address(&self) -> IpAddr {
+        self.address
+    }
+
+    pub fn is_http2(&self) -> bool {
+        self.session.is_http2()
+    }
+
+    /// The head of an HTTP/1 request as it came over the wire, in bytes.
+    pub fn head_bytes(&self) -> usize {
+        self.session.as_http1().map_or(0, |session| session.get_headers_raw_bytes().len())
+    }
+
+    /// Bounds every write from now on.
+    pub fn set_write_stall(&mut self, limit: Duration) {
+        self.write_stall = limit;
+        self.session.set_write_timeout(Some(limit));
+    }
+
+    /// The next piece of the request body; `None` at its end.
+    pub async fn read_body(&mut self) -> Result<Option<Bytes>> {
+        self.session.read_request_body().await
+    }
+
+    pub fn body_is_done(&mut self) -> bool {
+        self.session.is_body_done()
+    }
+
+    /// Tell a client that waits with `Expect: 100-continue` to send its body.
+    pub async fn send_continue(&mut self) -> Result<()> {
+        // Writing any head before the body is read makes pingora close the connection after the
+        // final answer; the keep-alive decision is put back.
+        let keepalive = self.session.get_keepalive();
+        self.session.write_continue_response().await?;
+        self.session.set_keepalive(keepalive);
+        Ok(())
+    }
+
+    /// Resolves when the client has left. Cancel-safe: it consumes nothing but bytes of a next
+    /// request, which are kept. Only for a request whose body was read.
+    pub async fn gone(&mut self) {
+        match &self.watch {
+            Some(watch) => watch.ended().await,
+            None => while self.session.read_body_or_idle(true).await.is_ok() {},
+        }
+    }
+
+    /// Read and drop what is left of the request body, so that an early answer is not lost to
+    /// the reset that closing with unread bytes would cause.
+    pub async fn drain_body(&mut self, within: Duration) -> bool {
+        matches!(timeout(within, self.session.drain_request_body()).await, Ok(Ok(())))
+    }
+
+    /// The connection will not be used for another request.
+    pub fn close_after(&mut self) {
+        self.session.set_keepalive(None);
+    }
+
+    /// Body bytes sent so far.
+    pub fn body_sent(&self) -> u64 {
+        self.session.body_bytes_sent() as u64
+    }
+
+    /// Send the response head. A replica that leaves says so here.
+    pub async fn send_head(&mut self, mut head: ResponseHeader) -> Result<(), Lost> {
+        if *self.leaving.borrow() {
+            self.close_after();
+        }
+        head.set_version(Version::HTTP_11);
+        self.mid_write = true;
+        // pingora's own write timeout does not cover the head.
+        let write = self.session.write_response_header(Box::new(head));
+        let written = timeout(self.write_stall, write).await.map_err(|_| Lost::Stalled)?;
+        written.map_err(|error| lost(&error))?;
+        self.mid_write = false;
+        Ok(())
+    }
+
+    /// Send pieces in order, small ones joined. `pieces` is left empty. After a drop of the future
+    /// the answer can only be [aborted](Self::abort).
+    pub async fn send_all(&mut self, pieces: &mut Vec<Bytes>) -> Result<(), Lost> {
+        if let [_] = pieces.as_slice() {
+            return match pieces.pop() {
+                Some(only) => self.write(only, false).await,
+                None => Ok(()),
+            };
+        }
+        let mut joined = BytesMut::new();
+        for piece in pieces.drain(..) {
+            if joined.len() + piece.len() > JOIN_BYTES && !joined.is_empty() {
+                self.write(joined.split().freeze(), false).await?;
+            }
+            joined.extend_from_slice(&piece);
+        }
+        self.write(joined.freeze(), false).await
+    }
+
+    /// Send the last pieces and end the answer cleanly. Returns once the client's connection has
+    /// them all, so that nothing is lost if the process ends next.
+    pub async fn finish(&mut self, mut last: Vec<Bytes>) -> Result<(), Lost> {
+        let end = last.pop().unwrap_or_default();
+        self.send_all(&mut last).await?;
+        self.write_through(end, true).await
+    }
+
+    /// End an answer that has begun so that the client can tell it is broken: a last event, then
+    /// no clean end. An event that would run into an unfinished write is not sent.
+    pub async fn abort(&mut self, event: Option<Bytes>) {
+        self.close_after();
+        let told = match event {
+            _ if self.mid_write => return,
+            Some(event) => self.write_through(event, false).await,
+            None => Ok(()),
+        };
+        if told.is_ok() && !self.is_http2() {
+            // FIN without the last chunk: every HTTP/1.1 client reports an incomplete body. What
+            // pingora still buffers goes out first, and may meet a client that does not read.
+            let _ = timeout(self.write_stall, self.session.shutdown()).await;
+        }
+        // HTTP/2: dropping the stream without END_STREAM resets it.
+    }
+
+    /// Write in parts, each with a deadline of its own: a client that reads slowly but steadily is
+    /// not stalled.
+    async fn write(&mut self, mut piece: Bytes, end: bool) -> Result<(), Lost> {
+        self.mid_write = true;
+        while piece.len() > JOIN_BYTES {
+            let part = piece.split_to(JOIN_BYTES);
+            let written = self.session.write_response_body(part, false).await;
+            written.map_err(|error| lost(&error))?;
+        }
+        let written = self.session.write_response_body(piece, end).await;
+        written.map_err(|error| lost(&error))?;
+        self.mid_write = false;
+        Ok(())
+    }
+
+    /// Write and wait until the bytes have left for the connection. Over HTTP/2 a write only
+    /// queues them for the connection's task, and a reset that comes next discards the queue.
+    async fn write_through(&mut self, piece: Bytes, end: bool) -> Result<(), Lost> {
+        if !self.is_http2() {
+            return self.write(piece, end).await;
+        }
+        let (piece, taken) = watched(piece);
+        self.write(piece, end).await?;
+        self.mid_write = true;
+        timeout(self.write_stall, taken).await.map_err(|_| Lost::Stalled)?;
+        self.mid_write = false;
+        Ok(())
+    }
+}
+
+/// The same bytes, and a future that resolves when nobody holds them any more: the connection has
+/// encoded them, or will never want them.
+fn watched(bytes: Bytes) -> (Bytes, impl Future<Output = ()>) {
+    struct Watched(Bytes, #[expect(dead_code, reason = "tells by its drop")] oneshot::Sender<()>);
+    impl AsRef<[u8]> for Watched {
+        fn as_ref(&self) -> &[u8] {
+            &self.0
+        }
+    }
+    let (held, free) = oneshot::channel();
+    (Bytes::from_owner(Watched(bytes, held)), async move {
+        let _ = free.await;
+    })
+}
+
+fn lost(error: &pingora_core::Error) -> Lost {
+    match error.etype() {
+        ErrorType::WriteTimedout => Lost::Stalled,
+        _ => Lost::Gone,
+    }
+}

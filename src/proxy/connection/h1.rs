@@ -1,0 +1,120 @@
+//! Requests of one HTTP/1 connection, in turn.
+
+use super::ConnectionLimits;
+use super::ahead::Ahead;
+use crate::proxy::client::Client;
+use crate::proxy::exchange::{After, HeadFault};
+use crate::proxy::gateway::Gateway;
+use bytes::{BufMut, BytesMut};
+use pingora_core::protocols::Stream;
+use pingora_core::protocols::http::ServerSession;
+use pingora_core::{BError, ErrorType};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::AsyncReadExt;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+/// Room made for a request's head; most fit.
+const HEAD_ROOM: usize = 4 * 1024;
+
+pub(super) async fn serve(
+    stream: Stream,
+    peer: IpAddr,
+    gateway: Arc<Gateway>,
+    leaving: watch::Receiver<bool>,
+) {
+    let limits = gateway.connection_limits();
+    let (stream, watch) = Ahead::new(stream);
+    // A connection that never says a word is nobody's request.
+    let first = next_session(Box::new(stream), limits.head).await;
+    let Some(mut session) = first else { return };
+    loop {
+        if !read_head(&mut session, peer, &gateway, &limits).await {
+            return;
+        }
+        let watch = Some(watch.clone());
+        let mut client = Client::new(session, watch, peer, leaving.clone());
+        // Boxed: a connection that waits for its next request must not keep this space.
+        match Box::pin(gateway.exchange(&mut client)).await {
+            After::Keep => {}
+            After::Close => return,
+        }
+        let Some(next) = reuse(client.into_session(), &limits).await else { return };
+        session = next;
+    }
+}
+
+/// Read one request head within the deadline; a broken one is answered. `false`: close.
+async fn read_head(
+    session: &mut ServerSession,
+    peer: IpAddr,
+    gateway: &Gateway,
+    limits: &ConnectionLimits,
+) -> bool {
+    match timeout(limits.head, session.read_request()).await {
+        Ok(Ok(true)) => true,
+        Ok(Ok(false)) => false,
+        Ok(Err(error)) => {
+            if let Some(fault) = fault(&error) {
+                gateway.refuse_head(session, peer, fault).await;
+            }
+            false
+        }
+        Err(_) => {
+            gateway.refuse_head(session, peer, HeadFault::Slow).await;
+            false
+        }
+    }
+}
+
+/// What to tell the client; `None`: nothing, since its connection broke.
+fn fault(error: &BError) -> Option<HeadFault> {
+    if !matches!(error.etype(), ErrorType::InvalidHTTPHeader) {
+        return None;
+    }
+    // The two bounds of pingora's reader (1 MiB, 256 headers) have no type of their own.
+    let too_long = error.context.as_ref().is_some_and(|context| {
+        let context = context.as_str();
+        context.starts_with("Request header larger than")
+    });
+    let too_many =
+        error.cause.as_ref().is_some_and(|cause| cause.to_string() == "too many headers");
+    Some(if too_long || too_many { HeadFault::TooLarge } else { HeadFault::Malformed })
+}
+
+/// Keep a connection for its next request. Closing an idle connection because this replica leaves
+/// would race with the client's next request, so a leaving replica keeps it and answers that
+/// request with `Connection: close`.
+async fn reuse(session: ServerSession, limits: &ConnectionLimits) -> Option<ServerSession> {
+    // Even a polite close may have to wait for a client that does not read.
+    let finished = timeout(limits.idle, session.finish()).await.ok()?;
+    let (stream, early) = finished.ok()??.into_parts();
+    match early {
+        Some(early) => Some(session_of(stream, early)),
+        None => next_session(stream, limits.idle).await,
+    }
+}
+
+/// Wait for the first byte of a request. `None`: the client closed, or sent nothing `within` that
+/// time.
+async fn next_session(mut stream: Stream, within: Duration) -> Option<ServerSession> {
+    let first = timeout(within, stream.read_u8()).await.ok()?.ok()?;
+    // Not earlier: an idle connection needs no room.
+    let mut start = BytesMut::with_capacity(HEAD_ROOM);
+    start.put_u8(first);
+    Some(session_of(stream, start))
+}
+
+/// A session whose request begins with `start`.
+fn session_of(stream: Stream, start: BytesMut) -> ServerSession {
+    let mut session = ServerSession::new_http1(stream);
+    session.set_pipelined_prefix(start);
+    // Every read has a deadline of ours; pingora's own of a minute would cut longer ones short.
+    session.set_read_timeout(None);
+    // A second request that arrives while the first runs is kept for later instead of being
+    // taken for a protocol violation that aborts the first (RFC 9112 §9.3.2).
+    session.set_pipelining_enabled(true);
+    session
+}

@@ -1,0 +1,56 @@
+//! One accepted connection: which protocol it speaks, and its requests one after another (HTTP/1)
+//! or side by side (HTTP/2).
+//!
+//! Every wait for a client here has a deadline: pingora's own protocol detection has none, so a
+//! connection that sends nothing, or one byte, would be held for ever.
+
+mod ahead;
+mod detect;
+mod h1;
+mod h2;
+
+use super::gateway::Gateway;
+use pingora_core::protocols::Stream;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+
+pub use ahead::Watch;
+pub use detect::Protocol;
+
+/// What a client may take its time over, and how much it may send.
+#[derive(Clone, Debug)]
+pub struct ConnectionLimits {
+    /// From the connection's start, or from a request's first byte, to the end of its head.
+    pub head: Duration,
+    /// Between two requests of a kept-alive connection, or without a stream on HTTP/2.
+    pub idle: Duration,
+    /// Bytes of a request head (HTTP/2: of its decoded header list).
+    pub head_bytes: usize,
+}
+
+/// Serve `stream` until it ends. `leaving` turns true when this replica is about to go: answers
+/// then carry `Connection: close`, HTTP/2 connections get a graceful GOAWAY.
+///
+/// `negotiated` is the protocol that TLS agreed on; without it the first bytes tell.
+pub async fn serve(
+    mut stream: Stream,
+    peer: IpAddr,
+    negotiated: Option<Protocol>,
+    gateway: Arc<Gateway>,
+    leaving: watch::Receiver<bool>,
+) {
+    let limits = gateway.connection_limits();
+    let protocol = match negotiated {
+        Some(protocol) => protocol,
+        None => match detect::protocol(&mut stream, limits.head).await {
+            Some(protocol) => protocol,
+            None => return,
+        },
+    };
+    match protocol {
+        Protocol::Http1 => h1::serve(stream, peer, gateway, leaving).await,
+        Protocol::Http2 => h2::serve(stream, peer, gateway, leaving).await,
+    }
+}

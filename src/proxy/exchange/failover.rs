@@ -1,0 +1,212 @@
+//! Attempts at one endpoint after another until one answers. The client has seen nothing yet, so
+//! which engine answers is ours to decide; `core::retry` says when another may be asked.
+
+use super::Stop;
+use super::account::Account;
+use super::attempt::{Lost, Question, Reply, attempt};
+use super::ingress::Request;
+use super::run::{Context, total_passed};
+use super::work::{Attempt, Work};
+use crate::config::OnEngineAbort;
+use crate::core::cause::Selection;
+use crate::core::outcome::Outcome;
+use crate::core::reason::Reason;
+use crate::core::rejection::Rejection;
+use crate::core::retry::{End, Kind};
+use crate::core::stream::TrackerOptions;
+use crate::proxy::client::Client;
+use crate::proxy::heads::{Towards, engine_head};
+use crate::upstream::{EndpointLease, Next};
+use bytes::Bytes;
+use pingora_http::{RequestHeader, ResponseHeader};
+use tokio::time::{Instant, sleep, sleep_until};
+
+/// What the client is to get.
+pub(super) enum Found {
+    Reply(Box<Reply>),
+    /// An engine's own error, which no other engine would mend.
+    ErrorAnswer {
+        head: Box<ResponseHeader>,
+        body: Bytes,
+    },
+}
+
+/// Find an engine that answers while the client waits. The running attempt is left in `work`.
+pub(super) async fn find(
+    context: &Context<'_>,
+    client: &mut Client,
+    request: &Request,
+    work: &mut Work,
+    first_byte: Instant,
+    account: &mut Account,
+) -> Result<Found, Stop> {
+    let head = upstream_head(context, client, request, account)?;
+    let Work { permit, attempt, .. } = work;
+    let holder = permit.holder();
+    tokio::select! {
+        biased;
+        found = Search { context, request, head, first_byte, account, holder }.run(attempt) => found,
+        () = client.gone() => Err(Stop::Gone("first byte")),
+        cause = holder.cut() => Err(Stop::cut(cause)),
+        () = sleep_until(context.total) => Err(Stop::Refuse(Outcome::TimedOut, total_passed())),
+        () = sleep_until(first_byte) => Err(Stop::Refuse(
+            Outcome::TimedOut,
+            Rejection::new(Reason::UpstreamTimeout, "The engine produced nothing in time."),
+        )),
+    }
+}
+
+fn upstream_head(
+    context: &Context<'_>,
+    client: &Client,
+    request: &Request,
+    account: &Account,
+) -> Result<RequestHeader, Stop> {
+    let towards = Towards {
+        request_id: &account.request_id,
+        body: request.body.len(),
+        may_route: request.policy.may_route,
+        authorization: context.live.credential(context.pool.id()),
+    };
+    engine_head(client.head(), &towards).map_err(|_| {
+        Stop::refuse(Rejection::new(Reason::BadRequest, "The request head cannot be passed on."))
+    })
+}
+
+struct Search<'a> {
+    context: &'a Context<'a>,
+    request: &'a Request,
+    head: RequestHeader,
+    first_byte: Instant,
+    account: &'a mut Account,
+    holder: &'a crate::admission::Holder,
+}
+
+impl Search<'_> {
+    async fn run(mut self, slot: &mut Option<Attempt>) -> Result<Found, Stop> {
+        let mut attempts = self.context.pool.attempts(kind(self.request, &self.head));
+        let mut last = None;
+        loop {
+            let lease = match attempts.pick() {
+                Ok(lease) => lease,
+                Err(end) => return give_up(end, last),
+            };
+            self.chosen(&lease, attempts.number() > 1);
+            let running = slot.insert(Attempt { lease, call: None });
+            let asked = Instant::now();
+            let lost = match self.attempt(running).await {
+                Ok(reply) => return Ok(Found::Reply(Box::new(reply))),
+                Err(lost) => lost,
+            };
+            let next = attempts.failed(&running.lease, lost.as_failure(asked.elapsed()), false);
+            tracing::debug!(endpoint = %running.lease.id(), ?next, "an attempt failed");
+            self.context.gateway.engines.end(&mut running.call).await;
+            // The endpoint's count falls before the next choice.
+            *slot = None;
+            match next {
+                Next::GiveUp(end) => return give_up(end, Some(lost)),
+                Next::Retry { pause } => sleep(pause).await,
+            }
+            last = Some(lost);
+        }
+    }
+
+    fn chosen(&mut self, lease: &EndpointLease, again: bool) {
+        let selection = if again { Selection::Retry } else { Selection::LeastRequest };
+        self.context.gateway.telemetry.selected(self.context.pool.id(), selection);
+        self.holder.set_endpoint(lease.id().clone());
+        self.account.endpoint = Some(lease.id().clone());
+        self.account.attempts += 1;
+    }
+
+    async fn attempt(&mut self, running: &mut Attempt) -> Result<Reply, Lost> {
+        let config = &self.context.live.config;
+        let question = Question {
+            api: self.request.facts.api,
+            head: &self.head,
+            body: &self.request.body.parts,
+            tracker: TrackerOptions {
+                hide_usage: self.request.body.usage_injected,
+                hide_abort: config.streams.on_engine_abort == OnEngineAbort::Error,
+                ..TrackerOptions::default()
+            },
+            head_hold: config.timeouts.head_hold,
+            first_byte: self.first_byte,
+        };
+        let answer = attempt(&self.context.gateway.engines, &question, running).await;
+        self.account.upstream_status = match &answer {
+            Ok(reply) => Some(reply.head.status.as_u16()),
+            Err(Lost::Status { head, .. }) => Some(head.status.as_u16()),
+            Err(Lost::HalfStatus(status)) => Some(*status),
+            Err(Lost::Early | Lost::EarlyError(_) | Lost::GivenUp) => Some(200),
+            Err(_) => self.account.upstream_status,
+        };
+        answer
+    }
+}
+
+fn kind(request: &Request, head: &RequestHeader) -> Kind {
+    match (request.facts.stream, head.method.is_safe()) {
+        (true, _) => Kind::Stream,
+        (false, true) => Kind::Read,
+        (false, false) => Kind::Answer,
+    }
+}
+
+/// What the client gets when no further attempt is made.
+fn give_up(end: End, last: Option<Lost>) -> Result<Found, Stop> {
+    match (end, last) {
+        (End::PassOn, Some(Lost::Status { head, body })) => Ok(Found::ErrorAnswer { head, body }),
+        (End::PassOn, Some(Lost::EarlyError(error))) => Err(early_error(error.status)),
+        (End::Refuse(reason), last) => Err(Stop::Refuse(
+            outcome_of(reason, last.is_some()),
+            Rejection::new(reason, message_of(reason, last.as_ref())),
+        )),
+        (End::PassOn | End::Broken, last) => {
+            let message = message_of(Reason::UpstreamUnreachable, last.as_ref());
+            let rejection = Rejection::new(Reason::UpstreamUnreachable, message);
+            Err(Stop::Refuse(Outcome::UpstreamError, rejection))
+        }
+    }
+}
+
+/// A refusal for which no engine was at fault is a rejection; after a failed attempt it is the
+/// engines' error.
+fn outcome_of(reason: Reason, attempted: bool) -> Outcome {
+    match reason {
+        Reason::UpstreamTimeout => Outcome::TimedOut,
+        Reason::UpstreamUnreachable => Outcome::UpstreamError,
+        _ if attempted => Outcome::UpstreamError,
+        _ => Outcome::Rejected,
+    }
+}
+
+fn message_of(reason: Reason, last: Option<&Lost>) -> &'static str {
+    match (reason, last) {
+        (Reason::NoEndpoint, Some(_)) => "The engines of this model are being restarted.",
+        (Reason::NoEndpoint, None) => "No engine of this model can be used now.",
+        (Reason::PoolSaturated, _) => "The engines of this model are at their limit.",
+        (_, Some(Lost::NotConnected { refused: true })) => "The engine refused the connection.",
+        (_, Some(Lost::NotConnected { refused: false })) => "The engine could not be reached.",
+        (_, Some(Lost::Early)) => "The engine was lost before its first token.",
+        (_, Some(Lost::GivenUp)) => "The engine gave the request up.",
+        (_, Some(Lost::HalfStatus(_))) => "The engine's error answer was not whole.",
+        _ => "The engine closed the connection unanswered.",
+    }
+}
+
+/// The honest status of a stream whose first word was an error.
+fn early_error(status: Option<u16>) -> Stop {
+    let rejection = match status {
+        Some(status @ 400..500) => Rejection::new(
+            Reason::BadRequest,
+            "The engine refused the request before its first token.",
+        )
+        .with_status(status),
+        _ => Rejection::new(
+            Reason::UpstreamUnreachable,
+            "The engine reported an error before its first token.",
+        ),
+    };
+    Stop::Refuse(Outcome::UpstreamError, rejection)
+}

@@ -1,0 +1,37 @@
+//! L2: the endpoints behind the ingress, which of them may be chosen, and how a failed attempt
+//! goes on.
+//!
+//! ```text
+//! let demand = pool.demand();                        // from the wish to run until the end
+//! let mut attempts = pool.attempts(kind);
+//! loop {
+//!     let lease = attempts.pick()?;                  // counted on the endpoint until dropped
+//!     … connect to lease.address(), ask …
+//!     match attempts.failed(&lease, failure, client_has_bytes) {
+//!         Next::Retry { pause } => …,                // drop the lease, sleep, go on
+//!         Next::GiveUp(end) => …,
+//!     }
+//! }
+//! ```
+//!
+//! * A lease counts one request on one endpoint: up when it is picked, down when it is dropped.
+//!   It belongs to the endpoint object it was picked from, so an endpoint that leaves and comes
+//!   back under the same name starts at zero and is not counted down by strangers.
+//! * The choice and the count are one step: no endpoint gets more than its limit from this
+//!   process. It neither blocks nor does I/O; names are resolved and health is probed by the
+//!   pool's one keeper task.
+//! * Rules without I/O are in core: `routing` (the choice), `endpoint_health` (may it be chosen),
+//!   `retry` (what follows from a failure), `retry_budget`.
+
+pub mod attempts;
+pub mod endpoint;
+mod keeper;
+pub mod pool;
+pub mod pools;
+#[cfg(test)]
+mod tests;
+
+pub use attempts::{Attempts, Next};
+pub use endpoint::EndpointLease;
+pub use pool::{DemandGuard, Pool};
+pub use pools::Pools;

@@ -1,0 +1,202 @@
+//! A set of endpoints that serve the same models.
+
+use super::attempts::Attempts;
+use super::endpoint::{Endpoint, EndpointLease};
+use crate::config::{self, PoolKind};
+use crate::core::endpoint_health::HealthRules;
+use crate::core::ids::{EndpointId, PoolId};
+use crate::core::observe::{EndpointPhase, PoolState};
+use crate::core::policy::ModelSet;
+use crate::core::retry::Kind;
+use crate::core::retry_budget::RetryBudget;
+use crate::core::routing::{Candidate, NoChoice, least_in_flight};
+use crate::core::sync::lock;
+use arc_swap::ArcSwap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// A pool at work.
+#[derive(Debug)]
+pub struct Pool {
+    id: PoolId,
+    spec: ArcSwap<config::Pool>,
+    /// Also the choice lock: chosen and counted in one step.
+    endpoints: Mutex<Vec<Arc<Endpoint>>>,
+    budget: Mutex<RetryBudget>,
+    demand: AtomicU64,
+    keeper: Arc<Notify>,
+}
+
+impl Pool {
+    /// The pool of a configuration, all endpoints Ready as far as their addresses are known.
+    pub fn new(spec: Arc<config::Pool>) -> Arc<Self> {
+        let now = Instant::now().into_std();
+        let (retries, names) = (spec.retries, Arc::clone(&spec.endpoints));
+        let budget = RetryBudget::new(retries.budget_percent, retries.min_per_second, now);
+        let pool = Self {
+            id: spec.id.clone(),
+            spec: ArcSwap::new(spec),
+            endpoints: Mutex::default(),
+            budget: Mutex::new(budget),
+            demand: AtomicU64::new(0),
+            keeper: Arc::new(Notify::new()),
+        };
+        pool.set_endpoints(&names);
+        Arc::new(pool)
+    }
+
+    /// The pool's name.
+    pub fn id(&self) -> &PoolId {
+        &self.id
+    }
+
+    /// The settings in force.
+    pub fn spec(&self) -> Arc<config::Pool> {
+        self.spec.load_full()
+    }
+
+    /// A reload. Endpoints that stay keep their health and their counts.
+    pub fn update(&self, spec: Arc<config::Pool>) {
+        let (retries, names) = (spec.retries, Arc::clone(&spec.endpoints));
+        lock(&self.budget).set(retries.budget_percent, retries.min_per_second);
+        self.spec.store(spec);
+        self.set_endpoints(&names);
+    }
+
+    /// Replace the set of endpoints. Those that stay keep their health and their counts;
+    /// requests on those that leave go on, and count on nobody else.
+    pub fn set_endpoints(&self, names: &[EndpointId]) {
+        let rules = rules(&self.spec().health);
+        {
+            let mut endpoints = lock(&self.endpoints);
+            let known = std::mem::take(&mut *endpoints);
+            let keep_or_make =
+                |name: &EndpointId| match known.iter().find(|endpoint| endpoint.id == *name) {
+                    Some(endpoint) => {
+                        endpoint.set_rules(rules);
+                        Arc::clone(endpoint)
+                    }
+                    None => Arc::new(Endpoint::new(name.clone(), rules, Arc::clone(&self.keeper))),
+                };
+            *endpoints = names.iter().map(keep_or_make).collect();
+        }
+        self.keeper.notify_one();
+    }
+
+    /// Choose the endpoint with the fewest requests in flight, ties at random, none of
+    /// `exclude` (those already tried), none at its limit; and count this request on it.
+    ///
+    /// # Errors
+    /// [`NoChoice`]; its `reason()` is what the client is told.
+    pub fn pick(&self, exclude: &[EndpointId]) -> Result<EndpointLease, NoChoice> {
+        let now = Instant::now();
+        let endpoints = lock(&self.endpoints);
+        let chosen = self.choose(&endpoints, exclude, now)?;
+        let address = chosen.address().ok_or(NoChoice::NoEndpoint)?;
+        Ok(EndpointLease::new(Arc::clone(chosen), address, now))
+    }
+
+    /// Whether [`pick`](Self::pick) would choose an endpoint at this moment.
+    pub(super) fn can_pick(&self, exclude: &[EndpointId]) -> bool {
+        self.choose(&lock(&self.endpoints), exclude, Instant::now()).is_ok()
+    }
+
+    fn choose<'e>(
+        &self,
+        endpoints: &'e [Arc<Endpoint>],
+        exclude: &[EndpointId],
+        now: Instant,
+    ) -> Result<&'e Arc<Endpoint>, NoChoice> {
+        let limit = self.spec.load().max_in_flight_per_endpoint.map(u64::from);
+        let eligible: Vec<&Arc<Endpoint>> =
+            endpoints.iter().filter(|endpoint| !exclude.contains(&endpoint.id)).collect();
+        let candidates: Vec<Candidate> =
+            eligible.iter().map(|endpoint| endpoint.candidate(now)).collect();
+        Ok(eligible[least_in_flight(&candidates, limit, rand::random())?])
+    }
+
+    /// The attempts of one request that was admitted.
+    pub fn attempts(self: &Arc<Self>, kind: Kind) -> Attempts {
+        lock(&self.budget).request(Instant::now().into_std());
+        Attempts::new(Arc::clone(self), kind)
+    }
+
+    /// Count one request that wants this pool, until the guard is dropped.
+    pub fn demand(self: &Arc<Self>) -> DemandGuard {
+        self.demand.fetch_add(1, Ordering::Relaxed);
+        DemandGuard(Arc::clone(self))
+    }
+
+    /// Stop choosing `endpoint`; requests on it go on. `false`: it is not of this pool.
+    pub fn drain_endpoint(&self, endpoint: &str) -> bool {
+        self.find(endpoint).map(|endpoint| endpoint.order_drain()).is_some()
+    }
+
+    /// Undo [`drain_endpoint`](Self::drain_endpoint), or a drain the engine itself announced.
+    /// `false`: it is not of this pool.
+    pub fn restore_endpoint(&self, endpoint: &str) -> bool {
+        self.find(endpoint).map(|endpoint| endpoint.restore()).is_some()
+    }
+
+    /// The state of `endpoint`, if it is of this pool.
+    pub fn endpoint_phase(&self, endpoint: &str) -> Option<EndpointPhase> {
+        self.find(endpoint).map(|endpoint| endpoint.phase(Instant::now()))
+    }
+
+    /// The pool as an operator sees it.
+    pub fn state(&self) -> PoolState {
+        let (spec, now) = (self.spec(), Instant::now());
+        PoolState {
+            pool: self.id.clone(),
+            kind: spec.kind.as_str(),
+            models: match &spec.models {
+                ModelSet::Any => vec!["*".to_owned()],
+                ModelSet::Only(names) => names.iter().map(ToString::to_string).collect(),
+            },
+            max_in_flight: spec.max_in_flight.unwrap_or(0),
+            demand: self.demand.load(Ordering::Relaxed),
+            endpoints: self.endpoints().iter().map(|endpoint| endpoint.state(now)).collect(),
+        }
+    }
+
+    /// Whether the pool is one gateway that routes by itself.
+    pub(super) fn is_gateway(&self) -> bool {
+        self.spec.load().kind == PoolKind::Gateway
+    }
+
+    pub(super) fn try_retry(&self) -> bool {
+        lock(&self.budget).try_retry(Instant::now().into_std())
+    }
+
+    pub(super) fn endpoints(&self) -> Vec<Arc<Endpoint>> {
+        lock(&self.endpoints).clone()
+    }
+
+    /// Rings when an endpoint changed its state or the set changed.
+    pub(super) fn bell(&self) -> &Notify {
+        &self.keeper
+    }
+
+    fn find(&self, endpoint: &str) -> Option<Arc<Endpoint>> {
+        lock(&self.endpoints).iter().find(|known| known.id.as_str() == endpoint).map(Arc::clone)
+    }
+}
+
+fn rules(health: &config::Health) -> HealthRules {
+    match health.path {
+        Some(_) => HealthRules::probed(health.interval),
+        None => HealthRules::unprobed(),
+    }
+}
+
+/// One request in flight at, or waiting for, a pool.
+#[derive(Debug)]
+pub struct DemandGuard(Arc<Pool>);
+
+impl Drop for DemandGuard {
+    fn drop(&mut self) {
+        self.0.demand.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,78 @@
+//! All pools of the configuration, each with its keeper.
+
+use super::keeper::Keeper;
+use super::pool::Pool;
+use crate::config;
+use crate::core::ids::PoolId;
+use crate::core::observe::PoolState;
+use crate::core::sync::lock;
+use arc_swap::ArcSwap;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+/// Every configured pool. One per process.
+#[derive(Debug)]
+pub struct Pools {
+    pools: ArcSwap<Vec<Arc<Pool>>>,
+    keepers: Mutex<HashMap<PoolId, Keeper>>,
+}
+
+impl Pools {
+    /// The pools of a configuration, in its order. Nothing is probed or resolved before
+    /// [`keep`](Self::keep).
+    pub fn new<'c>(specs: impl IntoIterator<Item = &'c Arc<config::Pool>>) -> Self {
+        let pools = specs.into_iter().map(|spec| Pool::new(Arc::clone(spec))).collect();
+        Self { pools: ArcSwap::from_pointee(pools), keepers: Mutex::default() }
+    }
+
+    /// Start the keepers that are missing and end those of pools that left. Call it once the
+    /// runtime runs; [`update`](Self::update) does it after that by itself.
+    pub fn keep(&self) {
+        let pools = self.pools.load();
+        let mut keepers = lock(&self.keepers);
+        keepers.retain(|id, _| pools.iter().any(|pool| pool.id() == id));
+        for pool in pools.iter() {
+            let spawn = || Keeper::spawn(Arc::clone(pool));
+            keepers.entry(pool.id().clone()).or_insert_with(spawn);
+        }
+    }
+
+    /// A reload: pools that stay keep their endpoints' health and all counts.
+    pub fn update<'c>(&self, specs: impl IntoIterator<Item = &'c Arc<config::Pool>>) {
+        let known = self.pools.load();
+        let keep_or_make =
+            |spec: &Arc<config::Pool>| match known.iter().find(|pool| *pool.id() == spec.id) {
+                Some(pool) => {
+                    pool.update(Arc::clone(spec));
+                    Arc::clone(pool)
+                }
+                None => Pool::new(Arc::clone(spec)),
+            };
+        self.pools.store(Arc::new(specs.into_iter().map(keep_or_make).collect()));
+        let kept = !lock(&self.keepers).is_empty();
+        if kept {
+            self.keep();
+        }
+    }
+
+    /// The pool called `id`.
+    pub fn get(&self, id: &PoolId) -> Option<Arc<Pool>> {
+        self.pools.load().iter().find(|pool| pool.id() == id).map(Arc::clone)
+    }
+
+    /// The pool that has this endpoint; endpoints are unique over all pools.
+    pub fn of_endpoint(&self, endpoint: &str) -> Option<Arc<Pool>> {
+        let has = |pool: &&Arc<Pool>| pool.endpoint_phase(endpoint).is_some();
+        self.pools.load().iter().find(has).map(Arc::clone)
+    }
+
+    /// Every pool, in the configuration's order.
+    pub fn all(&self) -> Vec<Arc<Pool>> {
+        self.pools.load().iter().map(Arc::clone).collect()
+    }
+
+    /// Every pool as an operator sees it.
+    pub fn states(&self) -> Vec<PoolState> {
+        self.pools.load().iter().map(|pool| pool.state()).collect()
+    }
+}
