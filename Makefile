@@ -7,7 +7,7 @@ MAKEFLAGS += --no-print-directory
 
 CARGO ?= cargo
 
-.PHONY: help demo test lint bench loadtest loadtest-all
+.PHONY: help demo test lint bench model loadtest loadtest-all
 
 help: ## List these recipes (default)
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,3 +39,6 @@ loadtest-all: ## Reproduce every published experiment, and show what the ingress
 bench: ## Measure the hot path, and the whole beside a bare Pingora proxy (release build)
 	@scripts/prerequisites.sh build
 	@scripts/bench.sh
+
+model: ## Explore the quota protocol further than the tests do (hours; NAMES='flush late-' for some)
+	$(CARGO) run --release --locked -p streamgate-quota-model -- --record quota-model/RESULTS.md $(NAMES)

@@ -47,7 +47,7 @@ pub fn explore(cfg: &Cfg, bounds: &Bounds) -> Found {
         if full || start.elapsed() >= bounds.time || resident() >= bounds.memory {
             stop.store(true, Ordering::Relaxed);
         }
-        std::thread::sleep(LOOK);
+        pause();
     }
     let checker = checker.join();
     let bounded = stop.swap(false, Ordering::Relaxed); // paths are replayed with the model itself
@@ -63,6 +63,11 @@ pub fn explore(cfg: &Cfg, bounds: &Bounds) -> Found {
         exhausted: violation.is_none() && !bounded,
         violation,
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "no runtime here: the main thread watches the bounds")]
+fn pause() {
+    std::thread::sleep(LOOK);
 }
 
 /// Resident memory of this process; 0 where the system does not tell.

@@ -10,7 +10,7 @@ use streamgate_quota_model::store::{
 };
 use support::names::KEY;
 use support::parse;
-use support::server::RedisServer;
+use support::server::{RedisServer, pause};
 use support::wire::{self, Scripts};
 
 /// Long enough for a loaded machine between two commands, short enough to wait for.
@@ -111,7 +111,7 @@ fn bounded(mut met: impl FnMut() -> bool) {
     let until = Instant::now() + Duration::from_secs(10);
     while !met() {
         assert!(Instant::now() < until, "not met in time");
-        std::thread::sleep(Duration::from_millis(20));
+        pause(Duration::from_millis(20));
     }
 }
 

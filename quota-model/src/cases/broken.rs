@@ -1,6 +1,7 @@
 //! The protocol with one rule removed: each necessary rule must give a counterexample.
 
-use super::holds::{POOLS, TENANTS, caps, floor, two_leaves};
+use super::holds::caps;
+use super::product::{POOLS, TENANTS, floor, two_leaves};
 use super::{Case, Expect, budget, with};
 use crate::model::{Cfg, NO_FALSE_REFUSAL, NO_LEAK, SAFETY};
 

@@ -52,6 +52,17 @@ pub(super) fn cases() -> Vec<Case> {
             with(one(), |c| c.budget = budget(|b| b.clock = 1)),
         ),
         breaks(
+            "limit-duplicate-join",
+            "a JOIN is executed twice, around a loss, and beats do not carry the table",
+            with(one(), |c| {
+                c.budget = budget(|b| {
+                    b.duplicate = 1;
+                    b.flush = 1;
+                });
+            }),
+        )
+        .long(),
+        breaks(
             "limit-keep-partition",
             "on_fence: keep, one replica cut off from the store",
             with(one(), |c| c.keep = true),

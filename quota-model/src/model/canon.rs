@@ -61,23 +61,10 @@ impl Cfg {
 
     /// Forgets what no script can tell from absent, and hints that are not under test.
     fn tidy(&self, domain: &mut Domain) {
-        if !self.store.naive_no_reclaim {
-            let dead: Vec<_> = domain.leases.iter().filter(|l| l.end <= 0).map(|l| l.inc).collect();
-            domain.leases.retain(|lease| lease.end > 0);
-            domain.entries.retain(|entry| !dead.contains(&entry.inc));
-            for scope in &mut domain.scopes {
-                scope.forget_rows(&dead);
-            }
+        domain.forget_dead(0);
+        if self.spare + self.floor_share == 0 {
+            domain.pressure.clear();
         }
-        let Domain { leases, entries, .. } = &mut *domain;
-        entries.retain(|entry| {
-            let fv = leases.iter().find(|l| l.inc == entry.inc).map_or(0, |l| l.fv);
-            entry.n > 0 || entry.v > fv
-        });
-        for scope in &mut domain.scopes {
-            scope.nx = 0;
-        }
-        domain.pressure.retain(|(_, until)| *until > 0 && self.spare + self.floor_share > 0);
         if self.stall == crate::store::Time::MAX {
             domain.last_beat = 0;
         }
@@ -149,6 +136,7 @@ fn rank_generations(state: &mut State) {
         for at in Agent::places() {
             if let Some(mail) = agent.post(at).mail() {
                 gens.add(mail.known);
+                gens.add(mail.nonce);
             }
             if let Post::Reply(_, answer) = agent.post(at) {
                 gens.add(answer.gen_);
@@ -167,6 +155,7 @@ fn rank_generations(state: &mut State) {
         for at in Agent::places() {
             if let Some(mail) = agent.post_mut(at).mail_mut() {
                 mail.known = gens.of(mail.known);
+                mail.nonce = gens.of(mail.nonce);
             }
             if let Post::Reply(_, answer) = agent.post_mut(at) {
                 answer.gen_ = gens.of(answer.gen_);

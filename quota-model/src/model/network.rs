@@ -10,10 +10,12 @@ impl Cfg {
     pub fn execute(&self, state: &mut State, who: usize, at: Place) -> Option<()> {
         let Post::Request(mut mail) = *state.agents[who].post(at) else { return None };
         let attached = mail.server == state.current;
-        let nonce = fresh_generation(state);
+        if mail.kind == Kind::Join && mail.nonce == 0 {
+            mail.nonce = fresh_generation(state);
+        }
         let agent = &state.agents[who];
         let inc = agent.inc(who, mail.life);
-        let command = mail::command(self, agent, inc, &mail, nonce);
+        let command = mail::command(self, agent, inc, &mail);
         let process = &mut state.servers[usize::from(mail.server)];
         let before = process.store.clone();
         let server = Server { now: 0, ident: process.ident };
@@ -46,6 +48,7 @@ impl Cfg {
         if mail.kind == Kind::Set {
             mail.age = 0;
         }
+        mail.nonce = 0;
         *state.agents[who].post_mut(at) = Post::Reply(mail, answer);
         // Only a naive replica listens to the answer of a call it gave up.
         if at == Place::Late && !self.replica.naive_accept_any_reply {
@@ -86,6 +89,11 @@ impl Cfg {
         let post = agent.calls[call];
         self.lose(agent, Place::Call(call));
         agent.late = post;
+    }
+
+    /// Something between replica and server sends a call again.
+    pub fn duplicate(&self, agent: &mut Agent, call: usize) {
+        agent.late = agent.calls[call];
     }
 
     /// A new connection, to the current primary. What was under way on the old one is lost, but for a
@@ -161,11 +169,12 @@ impl Cfg {
 }
 
 /// A generation number nobody uses.
-fn fresh_generation(state: &State) -> u16 {
+pub fn fresh_generation(state: &State) -> u16 {
     let stores = state.servers.iter().map(|p| &p.store).chain([&state.snapshot]);
     let stored = stores.filter_map(|s| s.domain()).map(|d| d.gen_);
     let known = state.agents.iter().flat_map(|agent| {
-        let mails = Agent::places().filter_map(|at| agent.post(at).mail().map(|m| m.known));
+        let mails = Agent::places().filter_map(|at| agent.post(at).mail());
+        let mails = mails.map(|mail| mail.known.max(mail.nonce));
         mails.chain([agent.gen_]).collect::<Vec<_>>()
     });
     stored.chain(known).max().unwrap_or(0) + 1

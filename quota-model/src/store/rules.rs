@@ -51,8 +51,6 @@ pub struct StoreRules {
     pub naive_damage_is_absent: bool,
     /// The configuration of the last caller counts, not the newest.
     pub naive_last_config_wins: bool,
-    /// Rows are not dropped when their lease ends.
-    pub naive_no_reclaim: bool,
 }
 
 impl StoreRules {

@@ -18,7 +18,7 @@ const WANTED: [(&str, usize); 22] = [
     ("beat under pressure", 50),
     ("set", 1000),
     ("set stale", 20),
-    ("granted", 500),
+    ("granted", 300),
     ("granted spare", 50),
     ("full", 50),
     ("full by the second scope", 10),
@@ -30,7 +30,7 @@ const WANTED: [(&str, usize); 22] = [
     ("no lease", 50),
     ("somebody else's data", 20),
     ("hint pressure", 50),
-    ("hint free", 10),
+    ("hint free", 20),
 ];
 
 impl Seen {

@@ -98,7 +98,13 @@ fn ready(child: &mut Child, port: u16) -> bool {
         {
             return info.contains(&format!("process_id:{}\r", child.id()));
         }
-        std::thread::sleep(Duration::from_millis(5));
+        pause(Duration::from_millis(5));
     }
     false
+}
+
+/// Between two looks at a condition.
+#[expect(clippy::disallowed_methods, reason = "no runtime here: the test's thread waits itself")]
+pub fn pause(time: Duration) {
+    std::thread::sleep(time);
 }
