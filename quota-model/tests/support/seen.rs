@@ -18,7 +18,7 @@ const WANTED: [(&str, usize); 22] = [
     ("beat under pressure", 50),
     ("set", 1000),
     ("set stale", 20),
-    ("granted", 300),
+    ("granted", 100),
     ("granted spare", 50),
     ("full", 50),
     ("full by the second scope", 10),
