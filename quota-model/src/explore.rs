@@ -65,7 +65,10 @@ pub fn explore(cfg: &Cfg, bounds: &Bounds) -> Found {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "no runtime here: the main thread watches the bounds")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "no runtime here: the main thread watches the bounds"
+)]
 fn pause() {
     std::thread::sleep(LOOK);
 }
