@@ -203,3 +203,27 @@ async fn a_prestop_whose_wait_is_over_names_what_is_left() {
     assert_eq!(report["left"][0]["tenant"], "a");
     drop(running);
 }
+
+#[tokio::test]
+async fn an_upload_under_way_is_answered() {
+    let engine = slow_engine().await;
+    let drain = "{propagation: 0s, deadline: 60s, cut_margin: 1s}";
+    let mut gate = gate(&engine, "max_in_flight: 4", drain).await;
+    let bytes = Request::post("/v1/chat/completions", "a", chat(2, true)).bytes();
+    let (most, rest) = bytes.split_at(bytes.len() - 10);
+    let mut wire = Wire::connect(gate.proxy).await;
+    wire.send(most).await;
+    // The head has been read once another connection, accepted later, was served.
+    let other = Request::get("/v1/models", "a");
+    assert_eq!(Wire::connect(gate.proxy).await.call(&other).await.status, 200);
+    gate.signal("TERM");
+    eventually("draining", || async { (phase(&gate).await == "draining").then_some(()) }).await;
+    wire.send(rest).await;
+    let answer = wire.answer().await;
+    assert_eq!((answer.status, answer.reason()), (503, Some("draining")));
+    assert_eq!(gate.exit_code().await, Some(0));
+    let lines = eventually("the log lines", || {
+        std::future::ready(Some(gate.request_lines()).filter(|lines| lines.len() == 2))
+    });
+    assert_eq!(lines.await[1]["outcome"], "rejected");
+}

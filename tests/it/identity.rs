@@ -166,3 +166,21 @@ async fn a_key_goes_no_further_and_the_pools_own_does() {
         }
     }
 }
+
+/// An engine may have a default model, or read a form that is not understood here.
+#[tokio::test]
+async fn a_restricted_tenant_must_name_its_model() {
+    let engine = engine().await;
+    let setup = Setup::new(&[engine.addr()]).tenant("a", "max_in_flight: 4\nmodels: [\"sim\"]");
+    let gate = Gate::start(setup).await;
+    for body in ["", "{}", r#"{"model":null}"#, r#"[{"model":"secret"}]"#, "model=secret"] {
+        let request = Request::post("/v1/embeddings", "a", body);
+        let answer = ask(Proto::H1, gate.proxy, &request).await;
+        assert_eq!((answer.status, answer.reason()), (403, Some("forbidden_model")), "{body}");
+    }
+    assert_eq!(asked(&engine), 0);
+    let named = Request::post("/v1/embeddings", "a", r#"{"model":"sim","input":"x"}"#);
+    assert_eq!(ask(Proto::H1, gate.proxy, &named).await.status, 200);
+    let list = Request::get("/v1/models", "a");
+    assert_eq!(ask(Proto::H1, gate.proxy, &list).await.status, 200);
+}

@@ -8,6 +8,9 @@ use crate::model::{Cfg, NO_FALSE_REFUSAL, NO_LEAK, SAFETY};
 pub(super) fn cases() -> Vec<Case> {
     let mut all = versions_and_leases();
     all.extend(losses());
+    all.extend(deadlines_and_caps());
+    all.extend(identities());
+    all.extend(policies());
     all.extend(refusals());
     all.extend(scopes());
     all.extend(healing());
@@ -62,6 +65,11 @@ fn versions_and_leases() -> Vec<Case> {
                 c.replica.naive_raise_optimistic = true;
             }),
         ),
+    ]
+}
+
+fn deadlines_and_caps() -> Vec<Case> {
+    vec![
         breaks(
             "no-fence",
             "no deadline of its own",
@@ -110,12 +118,6 @@ fn versions_and_leases() -> Vec<Case> {
 
 fn losses() -> Vec<Case> {
     let flush = || budget(|b| b.flush = 1);
-    let failover = || {
-        budget(|b| {
-            b.failover = 1;
-            b.snapshot = 1;
-        })
-    };
     vec![
         breaks(
             "no-learning",
@@ -152,6 +154,18 @@ fn losses() -> Vec<Case> {
             }),
         )
         .long(),
+    ]
+}
+
+fn identities() -> Vec<Case> {
+    let flush = || budget(|b| b.flush = 1);
+    let failover = || {
+        budget(|b| {
+            b.failover = 1;
+            b.snapshot = 1;
+        })
+    };
+    vec![
         breaks(
             "no-identity",
             "the founder's identity is not compared",
@@ -188,6 +202,12 @@ fn losses() -> Vec<Case> {
             }),
         )
         .long(),
+    ]
+}
+
+fn policies() -> Vec<Case> {
+    let flush = || budget(|b| b.flush = 1);
+    vec![
         breaks(
             "keep-without-stall",
             "on_fence: keep without the stall rule",

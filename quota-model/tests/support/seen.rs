@@ -18,7 +18,7 @@ const WANTED: [(&str, usize); 22] = [
     ("beat under pressure", 50),
     ("set", 1000),
     ("set stale", 20),
-    ("granted", 300),
+    ("granted", 100),
     ("granted spare", 50),
     ("full", 50),
     ("full by the second scope", 10),
@@ -79,7 +79,7 @@ impl Seen {
             match grant.code {
                 Code::Ok if grant.n > ask.need => add("granted spare"),
                 Code::Ok if grant.n > 0 && command.inc.class == Class::Floor => {
-                    add("floor granted")
+                    add("floor granted");
                 }
                 Code::Ok if grant.n > 0 => add("granted"),
                 Code::Ok => {}

@@ -113,6 +113,8 @@ impl Gateway {
         let live = self.live();
         client.set_write_stall(live.config.timeouts.write_stall);
         let mut account = Account::open(client);
+        // Until the last byte of the answer is out, the drain knows that somebody is served.
+        let _open = self.admission.open();
         let request = ingress::read(self, &live, client, &mut account).await;
         let mut arrival = self.telemetry.arrive(&account.tenant, account.request_id.clone());
         let end = match request {
