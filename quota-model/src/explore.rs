@@ -34,7 +34,6 @@ const LOOK: Duration = Duration::from_millis(5);
 ///
 /// The bounds are watched from outside: when one is reached, the model stops having successors and
 /// the checker runs dry. (The checker's own timeout is not looked at while a single thread has work.)
-#[expect(clippy::disallowed_methods, reason = "a thread of its own, without a runtime")]
 pub fn explore(cfg: &Cfg, bounds: &Bounds) -> Found {
     let mut cfg = cfg.clone();
     cfg.stop = std::sync::Arc::default();
@@ -65,7 +64,10 @@ pub fn explore(cfg: &Cfg, bounds: &Bounds) -> Found {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "no runtime here: the main thread watches the bounds")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "no runtime here: the main thread watches the bounds"
+)]
 fn pause() {
     std::thread::sleep(LOOK);
 }

@@ -79,6 +79,6 @@ fn render(cases: &[Case], rows: &BTreeMap<String, String>) -> String {
     out
 }
 
-fn section<'a>(cases: &'a [Case], which: impl Fn(&Case) -> bool) -> Vec<&'a str> {
+fn section(cases: &[Case], which: impl Fn(&Case) -> bool) -> Vec<&'static str> {
     cases.iter().filter(|case| which(case)).map(|case| case.name).collect()
 }

@@ -8,6 +8,9 @@ pub(super) fn cases() -> Vec<Case> {
     all.extend(one_scope());
     all.extend(losses());
     all.extend(policies());
+    all.extend(crashes());
+    all.extend(failovers());
+    all.extend(outages());
     all.extend(three());
     all
 }
@@ -89,6 +92,11 @@ fn one_scope() -> Vec<Case> {
             "two such calls",
             with(Cfg::base(2, 1), |c| c.budget = budget(|b| b.late = 2)),
         ),
+    ]
+}
+
+fn crashes() -> Vec<Case> {
+    vec![
         holds(
             "crash",
             "a replica is killed and comes back",
@@ -168,6 +176,12 @@ fn losses() -> Vec<Case> {
                 }),
             ),
         ),
+    ]
+}
+
+fn failovers() -> Vec<Case> {
+    let base = |cap, b: Budget| with(Cfg::base(2, cap), |c| c.budget = b);
+    vec![
         holds(
             "failover",
             "a copy takes over: up to date, stale or empty",
@@ -263,6 +277,12 @@ fn policies() -> Vec<Case> {
                 });
             }),
         ),
+    ]
+}
+
+fn outages() -> Vec<Case> {
+    let base = || Cfg::base(2, 1);
+    vec![
         holds(
             "keep-outage",
             "on_fence: keep, the whole store away for any time",

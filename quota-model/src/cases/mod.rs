@@ -2,6 +2,7 @@
 //! removed at a time.
 
 mod broken;
+mod broken_product;
 mod holds;
 mod limits;
 mod product;
@@ -59,7 +60,8 @@ pub fn all() -> Vec<Case> {
     let mut all = holds::cases();
     all.extend(product::cases());
     all.extend(limits::cases());
-    all.extend(broken::cases().into_iter().map(|case| Case { broken: true, ..case }));
+    let broken = broken::cases().into_iter().chain(broken_product::cases());
+    all.extend(broken.map(|case| Case { broken: true, ..case }));
     all
 }
 

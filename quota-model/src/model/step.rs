@@ -13,14 +13,18 @@ impl Cfg {
             Action::Arrive(who, leaf) => {
                 let starts = self.may_start(&state.agents[who], leaf);
                 let l = &mut state.agents[who].leaves[leaf];
-                if starts { l.used += 1 } else { l.fresh += 1 }
+                if starts {
+                    l.used += 1;
+                } else {
+                    l.fresh += 1;
+                }
             }
             Action::Leave(who, leaf) => {
                 let l = &mut state.agents[who].leaves[leaf];
                 if l.fresh > 0 {
-                    l.fresh -= 1
+                    l.fresh -= 1;
                 } else {
-                    l.covered -= 1
+                    l.covered -= 1;
                 }
                 l.saw_fresh &= l.fresh > 0;
                 l.saw_covered &= l.covered > 0;

@@ -168,7 +168,7 @@ fn apply(
         Class::Floor => beat.floor_lease,
     };
     domain.put_lease(Lease {
-        end: server.now + length,
+        end: lease.end.max(server.now + length),
         fv: if rules.naive_forget_unsettled { lease.fv } else { beat.fv.max(lease.fv) },
         mv: beat.bv.max(lease.mv),
         ..*lease

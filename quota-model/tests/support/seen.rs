@@ -79,7 +79,7 @@ impl Seen {
             match grant.code {
                 Code::Ok if grant.n > ask.need => add("granted spare"),
                 Code::Ok if grant.n > 0 && command.inc.class == Class::Floor => {
-                    add("floor granted")
+                    add("floor granted");
                 }
                 Code::Ok if grant.n > 0 => add("granted"),
                 Code::Ok => {}

@@ -85,7 +85,6 @@ fn free_port() -> u16 {
 }
 
 /// Waits until `child` itself answers on `port`.
-#[expect(clippy::disallowed_methods, reason = "a thread of its own, without a runtime")]
 fn ready(child: &mut Child, port: u16) -> bool {
     let client = redis::Client::open(format!("redis://127.0.0.1:{port}/")).expect("a valid URL");
     let until = Instant::now() + READY;

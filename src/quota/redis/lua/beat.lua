@@ -101,7 +101,8 @@ end
 
 local h = c.h
 h.lu, h.fu, h.lb = math.max(h.lu, h.fa + lease_ms), math.max(h.fu, h.fa + floor_ms), now
-local ends = now + (is_floor(inc) and floor_ms or lease_ms)
+-- Never shorter than before: nx relies on it.
+local ends = math.max(c.lease.e, now + (is_floor(inc) and floor_ms or lease_ms))
 out[#out + 1], out[#out + 2] = 'L|' .. inc, show_lease(ends, fv, math.max(c.lease.mv, bv))
 out[#out + 1], out[#out + 2] = 'h', show_header(h)
 write(out, gone)
