@@ -76,7 +76,9 @@ impl Break {
             Self::Total => "The request took longer than is allowed.",
             Self::Cut(CutCause::Operator) => "The stream was ended by an operator.",
             Self::Cut(CutCause::Fence) => "The stream was cut: this replica lost its quota lease.",
-            Self::Cut(CutCause::Drain | CutCause::EndpointDrain) => "The stream was cut by a shutdown before it was complete.",
+            Self::Cut(CutCause::Drain | CutCause::EndpointDrain) => {
+                "The stream was cut by a shutdown before it was complete."
+            }
         }
     }
 

@@ -214,10 +214,27 @@ pub struct Token {
     pub(super) kind: Kind,
 }
 
+/// What a JOIN claimed of a leaf.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Claimed {
+    pub leaf: LeafId,
+    pub n: u32,
+    pub idle: u32,
+}
+
+/// What a BEAT said of a leaf.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Listed {
+    pub leaf: LeafId,
+    pub n: u32,
+    pub idle: u32,
+    pub version: u64,
+}
+
 #[derive(Clone, Debug)]
 pub(super) enum Kind {
-    Join { version: u64, claims: Vec<(LeafId, u32)> },
-    Beat { settled: u64, table: Vec<(LeafId, u32, u64)> },
+    Join { version: u64, claims: Vec<Claimed> },
+    Beat { settled: u64, table: Vec<Listed> },
     Set { version: u64, leaves: Vec<LeafId>, scopes: Vec<ScopeId> },
     Look,
 }

@@ -58,6 +58,11 @@ impl Common {
             || self.book.any(leaf, |scope| scope.pressed(now) || scope.full() || scope.tight())
     }
 
+    /// Somebody waits in one of the leaf's scopes.
+    pub fn pressed(&self, leaf: LeafId, now: Moment) -> bool {
+        self.book.any(leaf, |scope| scope.pressed(now))
+    }
+
     /// Unused slots of the leaf must not be used, though they are held.
     pub fn tight(&self, leaf: LeafId) -> bool {
         self.book.any(leaf, super::book::Scope::tight)

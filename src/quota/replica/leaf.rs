@@ -49,8 +49,12 @@ pub(super) struct Leaf {
     line: VecDeque<Waiter>,
     covered: usize,
     pub sure: Sure,
+    /// Of `sure.n`, those the store was last told to be unused.
+    pub told_idle: u32,
     /// The version of the SET that is not answered; 0: none.
     pub asked: u64,
+    /// What it said was needed.
+    pub asked_need: u32,
     /// A command was not answered: what the store has is not known.
     pub dirty: bool,
     /// Unused slots must go back before more is asked for: a cap was lowered.
@@ -83,6 +87,11 @@ impl Leaf {
     /// An unused slot is held.
     pub fn has_unused(&self) -> bool {
         self.running < self.held
+    }
+
+    /// The store believes that more is unused than is: whoever waits there, waits for it in vain.
+    pub fn owes_confession(&self) -> bool {
+        self.told_idle > self.sure.n.saturating_sub(self.busy())
     }
 
     /// The leaf is part of what the store may hold for this incarnation.
@@ -210,7 +219,7 @@ impl Leaf {
     /// R11: what is held is what runs; the store has nothing of the new incarnation.
     pub fn fence(&mut self) {
         self.held = self.running;
-        self.sure = Sure::default();
+        (self.sure, self.told_idle) = (Sure::default(), 0);
         (self.asked, self.dirty, self.shed) = (0, false, false);
         (self.again, self.learning) = (None, false);
         self.uncover();

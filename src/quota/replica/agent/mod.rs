@@ -46,6 +46,8 @@ pub(super) struct Agent {
     /// Requests run that the store never granted (`when_unavailable: open`).
     unasked: bool,
     beating: bool,
+    /// The last BEAT carried the table.
+    tabled: bool,
     join_at: Moment,
     beat_at: Moment,
     /// Before that the store grants nothing new.
@@ -68,6 +70,7 @@ impl Agent {
             joining: None,
             unasked: false,
             beating: false,
+            tabled: false,
             join_at: now,
             beat_at: now,
             learning_until: Moment::ZERO,

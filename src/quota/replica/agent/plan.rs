@@ -73,8 +73,10 @@ impl Agent {
         }
         let asks = !leaf.nobody_waits() || self.lacks_floor(id, common, now);
         let asks = asks.then(|| leaf.again.unwrap_or(Moment::ZERO));
-        let gives = (self.want(id, common, now) < leaf.sure.n).then_some(Moment::ZERO);
-        let gives = gives.filter(|_| common.eager(id, now) || self.sheds(id, common));
+        let gives = self.want(id, common, now) < leaf.sure.n;
+        let gives = gives && (common.eager(id, now) || self.sheds(id, common));
+        let confesses = leaf.owes_confession() && common.pressed(id, now);
+        let gives = (gives || confesses).then_some(Moment::ZERO);
         let idles = leaf.idle_since.filter(|_| leaf.sure.n > 0 && self.class == Class::Ordinary);
         [asks, gives, idles.map(|since| since + IDLE)].into_iter().flatten().min()
     }

@@ -3,13 +3,16 @@
 use super::Agent;
 use crate::quota::replica::book::{LeafId, ScopeId};
 use crate::quota::replica::command::{
-    Ask, Beat, Call, Claim, Class, Command, Join, Kind, Scoped, Set, Tabled, Token,
+    Ask, Beat, Call, Claim, Claimed, Class, Command, Join, Kind, Listed, Scoped, Set, Tabled, Token,
 };
 use crate::quota::replica::common::Common;
 use crate::quota::replica::names;
 use crate::quota::replica::params::Moment;
 use std::sync::Arc;
 
+/// Up to so many leaves are in the table of every BEAT, and beyond that in every second one: often
+/// enough that an edit by hand is noticed within the own deadline.
+const ALWAYS_TABLED: usize = 200;
 /// More leaves than that do not fit into one BEAT, which then only renews the lease.
 const MOST_TABLED: usize = 900;
 
@@ -32,7 +35,7 @@ impl Agent {
             if leaf.held > 0 {
                 let (n, idle) = (leaf.held, leaf.held - leaf.running.min(leaf.held));
                 claims.push(Claim { leaf: common.book.name(id), n, idle });
-                held.push((id, n));
+                held.push(Claimed { leaf: id, n, idle });
             }
         }
         let unproven = self.deadline.is_none() || self.unasked;
@@ -60,7 +63,8 @@ impl Agent {
             let need = if sheds { leaf.running } else { leaf.busy() };
             raises |= leaf.dirty || want > leaf.sure.n;
             leaf.held = leaf.held.min(want);
-            (leaf.asked, leaf.again, leaf.freed) = (version, None, false);
+            (leaf.asked, leaf.asked_need) = (version, need);
+            (leaf.again, leaf.freed) = (None, false);
             if sheds {
                 leaf.uncover();
             } else {
@@ -101,9 +105,10 @@ impl Agent {
             let (n, version) = (leaf.sure.n, leaf.sure.version);
             let idle = n.saturating_sub(leaf.running);
             table.push(Tabled { leaf: common.book.name(id), n, idle, version });
-            listed.push((id, n, version));
+            listed.push(Listed { leaf: id, n, idle, version });
         }
-        let fits = table.len() <= MOST_TABLED;
+        self.tabled = !self.tabled || table.len() <= ALWAYS_TABLED;
+        let fits = self.tabled && table.len() <= MOST_TABLED;
         if !fits {
             listed.clear();
         }

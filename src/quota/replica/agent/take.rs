@@ -2,7 +2,9 @@
 
 use super::Agent;
 use crate::quota::replica::book::{LeafId, ScopeId};
-use crate::quota::replica::command::{Answer, Class, Code, Grant, Kind, Learning, Shown, Token};
+use crate::quota::replica::command::{
+    Answer, Claimed, Class, Code, Grant, Kind, Learning, Listed, Shown, Token,
+};
 use crate::quota::replica::common::Common;
 use crate::quota::replica::event::{Event, Notice};
 use crate::quota::replica::leaf::{Sure, Verdict};
@@ -119,7 +121,7 @@ impl Agent {
         &mut self,
         sent: Moment,
         version: u64,
-        claims: &[(LeafId, u32)],
+        claims: &[Claimed],
         answer: Answer,
         common: &mut Common,
         now: Moment,
@@ -148,25 +150,21 @@ impl Agent {
         self.renew(sent);
         self.learn(learning, now);
         self.beat_at = sent + common.jittered(self.times.beat);
-        let claimed = claims.iter().map(|(_, n)| *n).sum();
+        let claimed = claims.iter().map(|claimed| claimed.n).sum();
         self.claimed(version, claims, common, now);
         let learning = learning.of(self.class);
         common.notice(Notice::Joined { class: self.class, claimed, learning });
         true
     }
 
-    fn claimed(
-        &mut self,
-        version: u64,
-        claims: &[(LeafId, u32)],
-        common: &mut Common,
-        now: Moment,
-    ) {
+    fn claimed(&mut self, version: u64, claims: &[Claimed], common: &mut Common, now: Moment) {
         for id in self.ids() {
-            let claim = claims.iter().find(|(leaf, _)| *leaf == id).map_or(0, |(_, n)| *n);
+            let claimed = claims.iter().find(|claimed| claimed.leaf == id);
+            let (claim, idle) = claimed.map_or((0, 0), |claimed| (claimed.n, claimed.idle));
             let leaf = self.leaf_mut(id);
             leaf.held = leaf.held.min(claim).max(leaf.running);
             leaf.sure = Sure { n: claim, version: if claim > 0 { version } else { 0 } };
+            leaf.told_idle = idle;
             (leaf.dirty, leaf.again) = (false, None);
             if leaf.running > claim {
                 // Begun while the JOIN was under way (`open`): claimed by the next one.
@@ -213,6 +211,7 @@ impl Agent {
         let leaf = self.leaf_mut(id);
         leaf.held = grant.n.max(leaf.running);
         leaf.sure = Sure { n: grant.n, version };
+        leaf.told_idle = grant.n.saturating_sub(leaf.asked_need);
         (leaf.asked, leaf.dirty, leaf.shed) = (0, false, false);
         leaf.learning = grant.code == Code::Learning;
         self.start_waiting(id, common, now);
@@ -302,10 +301,14 @@ impl Agent {
     }
 
     /// R10: a leaf that the store was told to be empty, and settled, is out of the books.
-    fn settle(&mut self, settled: u64, table: &[(LeafId, u32, u64)]) {
-        for (id, n, version) in table {
+    fn settle(&mut self, settled: u64, table: &[Listed]) {
+        for Listed { leaf: id, n, idle, version } in table {
             let leaf = self.leaf_mut(*id);
-            let same = *n == 0 && *version == leaf.sure.version && *version <= settled;
+            let same = *version == leaf.sure.version;
+            if same && leaf.asked == 0 && !leaf.dirty {
+                leaf.told_idle = *idle;
+            }
+            let same = same && *n == 0 && *version <= settled;
             if same && leaf.asked == 0 && !leaf.dirty && leaf.busy() == 0 && leaf.held == 0 {
                 leaf.sure.version = 0;
             }

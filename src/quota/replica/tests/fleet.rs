@@ -301,7 +301,13 @@ impl FleetSim {
             return wire::look(&self.store, server, stall);
         };
         let rules = model::StoreRules::default();
+        let before = self.store.clone();
         let outcome = model::exec(&rules, &mut self.store, server, &command);
+        let damaged = |store: &model::Store| store.domain().is_some_and(|d| d.founder == 0);
+        assert!(
+            damaged(&before) || !damaged(&self.store),
+            "{command:?} disagrees with the books: {before:?}"
+        );
         for hint in &outcome.hints {
             self.publish(&wire::hint(*hint));
         }

@@ -198,3 +198,30 @@ fn floors_serve_while_the_store_is_away_and_are_given_back_under_pressure() {
     }
     assert_eq!(fleet.in_flight(|_| true), 4);
 }
+
+/// R13: an owner of unused slots that took them into use tells so, or others wait for them in vain.
+#[test]
+fn an_owner_that_used_its_spare_confesses_under_pressure() {
+    let mut fleet = fleet(2);
+    for _ in 0..3 {
+        run(&mut fleet, 0, "a", 8);
+    }
+    fleet.end(0, 0);
+    // A beat tells that one is unused; then it is used again, without a word.
+    fleet.run(1600 * MS);
+    fleet.end(0, 0);
+    fleet.run(900 * MS);
+    while fleet.ask(0, path("a", 8, "p", None)) {}
+    fleet.run(60 * MS);
+    let taken = fleet.replicas[0].running.len();
+    for _ in taken..8 {
+        run(&mut fleet, 1, "a", 8);
+    }
+    let begun = fleet.now;
+    fleet.ask(1, path("a", 8, "p", None));
+    while fleet.waiting() > 0 {
+        fleet.step(MS);
+        assert!(fleet.now - begun < SECOND, "it waits for slots that are not there");
+    }
+    assert_eq!(fleet.count("refused, tenant"), 1);
+}
