@@ -28,7 +28,7 @@ async fn faulty(replica: &Replica, fault: StoreFault) {
     until(&format!("{fault:?}"), || replica.store.status().last_fault == Some(fault)).await;
     // Known to be away, a request is answered at once and never with "full".
     until("it is known to be away", || !replica.store.status().up).await;
-    let _ = replica.unknown(&path("a", 1)).await;
+    let _ = replica.unknown(&path("somebody", 1)).await;
 }
 
 async fn works(replica: &Replica) {

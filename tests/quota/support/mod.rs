@@ -61,6 +61,9 @@ pub struct Replica {
 impl Replica {
     /// A replica that has not necessarily reached its Redis yet.
     pub fn start(settings: &Quota) -> Self {
+        // RUST_LOG=streamgate=debug shows what happened.
+        let filter = tracing_subscriber::EnvFilter::from_default_env();
+        let _ = tracing_subscriber::fmt().with_env_filter(filter).with_test_writer().try_init();
         let (meter, cuts) = (Arc::new(Meter::default()), Arc::new(AtomicU64::new(0)));
         let on_cut = {
             let cuts = Arc::clone(&cuts);
