@@ -153,7 +153,7 @@ fn history(server: &RedisServer, seed: u64, seen: &mut Seen) {
     let mut pair = Pair::new(server);
     for _ in 0..STEPS {
         pair.now += match fleet.rng.random_range(0..100) {
-            0 => -fleet.rng.random_range(0..1500),
+            0 => -fleet.rng.random_range(0..4000),
             1 => fleet.rng.random_range(0..5000),
             2..20 => fleet.rng.random_range(0..400),
             _ => fleet.rng.random_range(0..20),
