@@ -10,6 +10,7 @@
 )]
 
 mod crash;
+mod limits;
 mod memory;
 mod outage;
 mod rig;
