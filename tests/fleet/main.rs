@@ -9,15 +9,23 @@
     reason = "a failed assumption fails the test; measurements are printed"
 )]
 
+mod access;
+mod clocks;
+mod cost;
 mod crash;
+mod forms;
 mod limits;
 mod memory;
 mod outage;
+mod panic;
 mod rig;
 mod sharing;
 mod storm;
 
+#[path = "../quota/support/cluster.rs"]
+mod cluster;
 #[path = "../quota/support/relay.rs"]
+#[allow(dead_code, reason = "what one suite needs another does not")]
 mod relay;
 #[path = "../quota/support/server.rs"]
 #[allow(dead_code, reason = "what one suite needs another does not")]

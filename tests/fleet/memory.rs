@@ -19,8 +19,8 @@ async fn survives(what: &str, mut fleet: Fleet, lose: impl AsyncFnOnce(&mut Redi
         (load.so_far().count("429 tenant_in_flight") > 20).then_some(())
     })
     .await;
+    lose(fleet.redis_mut()).await;
     let lost = Instant::now();
-    lose(&mut fleet.redis).await;
     held.pop().unwrap().leave(Leave::Close).await;
     fleet.join().await;
     load.retarget(others(&fleet));
@@ -67,7 +67,7 @@ async fn a_restart_without_persistence_at_the_full_cap() {
 async fn a_clean_failover_at_the_full_cap() {
     let primary = RedisServer::start(&[]);
     let port = primary.port().to_string();
-    let _copy = RedisServer::start(&["--replicaof", "127.0.0.1", &port]);
+    let copy = RedisServer::start(&["--replicaof", "127.0.0.1", &port]);
     let sentinel = RedisServer::sentinel("main", primary.port());
     eventually("the sentinel knows a copy that is in step", || async {
         let known: redis::RedisResult<Vec<redis::Value>> =
@@ -79,7 +79,14 @@ async fn a_clean_failover_at_the_full_cap() {
     let url = format!("redis+sentinel://127.0.0.1:{}/main", sentinel.port());
     let fleet = Fleet::over(primary, Plan::new(4).url(&url)).await;
     survives("failover", fleet, async |_| {
-        redis::cmd("SENTINEL").arg("FAILOVER").arg("main").query::<()>(&mut sentinel.connect()).unwrap();
+        let mut sentinel = sentinel.connect();
+        redis::cmd("SENTINEL").arg("FAILOVER").arg("main").query::<()>(&mut sentinel).unwrap();
+        eventually("the copy is the primary", || async {
+            let info: String =
+                redis::cmd("INFO").arg("replication").query(&mut copy.connect()).ok()?;
+            info.contains("role:master").then_some(())
+        })
+        .await;
     })
     .await;
 }

@@ -35,10 +35,10 @@ async fn a_frozen_redis_under_load() {
     let calm = Load::of(fleet.addresses(), vec![stream("b", 3); 6]);
     sleep(2 * SECOND).await;
     let begun = Instant::now();
-    fleet.redis.freeze();
+    fleet.redis_mut().freeze();
     sleep_until(begun + 2 * LEASE).await;
     let thawed = Instant::now();
-    fleet.redis.thaw();
+    fleet.redis_mut().thaw();
     eventually("requests are served again", || async {
         (load.so_far().between(thawed, Instant::now()).count("complete") > 10).then_some(())
     })
@@ -75,7 +75,7 @@ async fn a_frozen_redis_under_load() {
 async fn a_redis_that_is_gone_is_said_honestly() {
     let mut fleet = Fleet::start(Plan::new(2).timeout(TIMEOUT)).await;
     let held = [fleet.hold(0).await, fleet.hold(1).await];
-    fleet.redis.kill();
+    fleet.redis_mut().kill();
     for gate in &fleet.gates {
         let store = gate.status_when("it is known to be away", |store| store["up"] == false).await;
         assert_eq!(store["last_fault"], "unreachable");
@@ -92,7 +92,7 @@ async fn a_redis_that_is_gone_is_said_honestly() {
     assert_eq!(unfenced["unfenced"], 1, "{unfenced}");
     fleet.gates[0].says(&["quota lease ran out"]).await;
     assert_eq!(fleet.running(), 2, "keep: streams go on");
-    fleet.redis.revive();
+    fleet.redis_mut().revive();
     for gate in &fleet.gates {
         gate.status_when("counted again", |s| s["up"] == true && s["unfenced"] == 0).await;
     }

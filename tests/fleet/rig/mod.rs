@@ -12,6 +12,7 @@ use crate::relay::Relay;
 use crate::server::RedisServer;
 use crate::support::{Call, Gate, OwnEngine, Proto, eventually};
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 use streamgate_loadtests::engine::EngineConfig;
 
@@ -27,7 +28,8 @@ pub const LONG: u32 = 100_000;
 
 /// Everything of one test. Replica `i` reaches the Redis through relay `i`.
 pub struct Fleet {
-    pub redis: RedisServer,
+    /// Shared, where two fleets have one.
+    pub redis: Arc<RedisServer>,
     pub relays: Vec<Relay>,
     pub gates: Vec<Gate>,
     pub engine: OwnEngine,
@@ -41,25 +43,32 @@ impl Fleet {
     }
 
     /// The same over this server.
-    pub async fn over(redis: RedisServer, plan: Plan) -> Self {
-        let engine = OwnEngine::start(EngineConfig::instant(20 * MS)).await;
-        let mut fleet = Self { redis, relays: Vec::new(), gates: Vec::new(), engine, plan };
-        for _ in 0..fleet.plan.replicas {
-            fleet.join().await;
-        }
+    pub async fn over(redis: impl Into<Arc<RedisServer>>, plan: Plan) -> Self {
+        let fleet = Self::unready(redis, plan).await;
         for gate in &fleet.gates {
             gate.calm().await;
         }
         fleet
     }
 
-    /// One more replica, ready or not; its index.
-    pub async fn join(&mut self) -> usize {
+    /// The same, whether or not the server lets them in.
+    pub async fn unready(redis: impl Into<Arc<RedisServer>>, plan: Plan) -> Self {
+        let engine = OwnEngine::start(EngineConfig::instant(20 * MS)).await;
+        let redis = redis.into();
+        let mut fleet = Self { redis, relays: Vec::new(), gates: Vec::new(), engine, plan };
+        for _ in 0..fleet.plan.replicas {
+            fleet.join().await;
+        }
+        fleet
+    }
+
+    /// One more replica, ready or not.
+    pub async fn join(&mut self) {
         let relay = Relay::start(self.redis.port()).await;
         let url = self.plan.url.clone().unwrap_or_else(|| relay.url());
-        self.gates.push(Gate::start(self.plan.setup(self.engine.addr(), &url)).await);
+        let setup = self.plan.setup(self.engine.addr(), &url);
+        self.gates.push(Gate::start(setup).await);
         self.relays.push(relay);
-        self.gates.len() - 1
     }
 
     /// Where the replicas listen.
@@ -84,6 +93,11 @@ impl Fleet {
             }
         })
         .await
+    }
+
+    /// The server, of which this fleet must be the only owner.
+    pub fn redis_mut(&mut self) -> &mut RedisServer {
+        Arc::get_mut(&mut self.redis).expect("nobody else has it")
     }
 
     /// The most requests of tenant `a` that ever ran at once, as the engine saw it.

@@ -16,6 +16,7 @@ pub struct Plan {
     /// Of the Redis; default: the relay of each replica.
     pub url: Option<String>,
     tenant: String,
+    pool: String,
     redis: String,
     quota: String,
 }
@@ -29,6 +30,7 @@ impl Plan {
             timeout: LEASE / 4,
             url: None,
             tenant: String::new(),
+            pool: String::new(),
             redis: String::new(),
             quota: String::new(),
         }
@@ -55,6 +57,12 @@ impl Plan {
         self
     }
 
+    /// A further line of the pool.
+    pub fn pool(mut self, line: &str) -> Self {
+        let _ = writeln!(self.pool, "{line}");
+        self
+    }
+
     /// A further line of `quota.redis`.
     pub fn redis(mut self, line: &str) -> Self {
         let _ = writeln!(self.redis, "{line}");
@@ -70,8 +78,10 @@ impl Plan {
     /// What one replica is started with.
     pub fn setup(&self, engine: SocketAddr, url: &str) -> Setup {
         let tenant = format!("max_in_flight: {}\n{}", self.cap, self.tenant);
-        let setup = Setup::new(&[engine]).tenant("a", &tenant).tenant("b", "max_in_flight: 1000");
-        setup.with(&self.store(url))
+        let setup = Setup::new(&[engine]).pool(&self.pool).tenant("a", &tenant);
+        setup
+            .tenant("b", "max_in_flight: 1000")
+            .with(&self.store(url))
     }
 
     fn store(&self, url: &str) -> String {

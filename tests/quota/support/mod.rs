@@ -1,8 +1,11 @@
 //! Replicas, engines and waiting for values.
 
 pub mod certificates;
+pub mod cluster;
 pub mod fake;
+#[allow(dead_code, reason = "shared with tests/fleet, which leads to other servers")]
 pub mod relay;
+#[allow(dead_code, reason = "shared with tests/fleet")]
 pub mod server;
 
 use std::collections::HashMap;
