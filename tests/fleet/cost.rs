@@ -5,13 +5,13 @@ use crate::support::Gate;
 use tokio::time::{Instant, sleep};
 
 /// Commands and requests of a while.
-struct Cost {
-    tally: Tally,
+pub struct Cost {
+    pub tally: Tally,
     seconds: f64,
     /// Scripts, as the Redis counts them: beats and looks too.
     scripts: f64,
     /// Changes of what is held: what requests cause.
-    sets: f64,
+    pub sets: f64,
 }
 
 async fn sets(gates: &[Gate]) -> f64 {
@@ -24,7 +24,7 @@ async fn sets(gates: &[Gate]) -> f64 {
 }
 
 /// This load for `time`, after it has run for a moment.
-async fn measure(fleet: &Fleet, load: Load, seconds: u32) -> Cost {
+pub async fn measure(fleet: &Fleet, load: Load, seconds: u32) -> Cost {
     let ledger = Ledger::of(fleet.redis.port());
     sleep(SECOND).await;
     let (before, begun) = (sets(&fleet.gates).await, Instant::now());
@@ -39,11 +39,11 @@ async fn measure(fleet: &Fleet, load: Load, seconds: u32) -> Cost {
 }
 
 impl Cost {
-    fn requests(&self) -> f64 {
+    pub fn requests(&self) -> f64 {
         f64::from(u32::try_from(self.tally.kinds().values().sum::<usize>()).unwrap())
     }
 
-    fn tell(&self, what: &str) {
+    pub fn tell(&self, what: &str) {
         println!(
             "{what}: {:.0} requests/s {:?}; SETs a request {:.3}, all commands a request {:.3}",
             self.requests() / self.seconds,

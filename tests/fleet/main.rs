@@ -13,6 +13,7 @@ mod access;
 mod clocks;
 mod cost;
 mod crash;
+mod figures;
 mod forms;
 mod limits;
 mod memory;

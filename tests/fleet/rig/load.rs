@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, interval_at, sleep};
 
 /// A stream of a tenant; the engine counts it for that tenant.
 pub fn stream(tenant: &str, tokens: u32) -> Request {
@@ -40,6 +40,16 @@ impl Tally {
     pub fn first(&self, kind: &str) -> Option<Instant> {
         let of_kind = self.0.iter().filter(|seen| seen.kind == kind);
         of_kind.map(|seen| seen.asked + seen.head).min()
+    }
+
+    /// The longest time after `from` without one of a kind.
+    pub fn longest_gap(&self, kind: &str, from: Instant) -> Duration {
+        let of_kind = self.0.iter().filter(|seen| seen.kind == kind);
+        let mut heads: Vec<_> = of_kind.map(|seen| seen.asked + seen.head).collect();
+        heads.retain(|head| *head > from);
+        heads.push(from);
+        heads.sort_unstable();
+        heads.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(Duration::MAX)
     }
 
     /// What was asked before.
@@ -111,6 +121,20 @@ impl Load {
         load
     }
 
+    /// `clients` that send this request at even times, `rate` a second together; each keeps its
+    /// connection. A client that is late sends at once.
+    pub fn paced(targets: &[SocketAddr], clients: u32, rate: f64, request: &Request) -> Self {
+        let mut load = Self::of(targets.to_vec(), Vec::new());
+        let every = Duration::from_secs_f64(f64::from(clients) / rate);
+        for at in 0..clients {
+            let target = targets[usize::try_from(at).unwrap() % targets.len()];
+            let (tally, goes_on) = (Arc::clone(&load.tally), load.goes_on.subscribe());
+            let first = Instant::now() + every * at / clients;
+            load.clients.spawn(pacer(target, request.bytes(), first, every, tally, goes_on));
+        }
+        load
+    }
+
     /// From now on these are asked.
     pub fn retarget(&self, targets: Vec<SocketAddr>) {
         *self.targets.lock().unwrap() = targets;
@@ -149,6 +173,42 @@ async fn client(
         tally.lock().unwrap().0.push(seen);
         // A refused client comes again, not at once.
         sleep(pause).await;
+    }
+}
+
+async fn pacer(
+    target: SocketAddr,
+    bytes: Vec<u8>,
+    first: Instant,
+    every: Duration,
+    tally: Arc<Mutex<Tally>>,
+    goes_on: watch::Receiver<bool>,
+) {
+    let mut ticks = interval_at(first, every);
+    let mut kept: Option<Wire> = None;
+    loop {
+        ticks.tick().await;
+        if !*goes_on.borrow() {
+            return;
+        }
+        let asked = Instant::now();
+        let mut wire = match kept.take() {
+            Some(wire) => wire,
+            None => Wire::connect(target).await,
+        };
+        let answer = match wire.try_send(&bytes).await {
+            Ok(()) => wire.try_answer().await,
+            Err(_) => None,
+        };
+        let kind = match answer {
+            Some(answer) if answer.status == 200 => "complete".to_owned(),
+            Some(answer) => format!("{} {}", answer.status, answer.reason().unwrap_or("-")),
+            None => "gone".to_owned(),
+        };
+        if kind != "gone" {
+            kept = Some(wire);
+        }
+        tally.lock().unwrap().0.push(Seen { asked, head: asked.elapsed(), kind });
     }
 }
 

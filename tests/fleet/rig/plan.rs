@@ -44,6 +44,10 @@ impl Plan {
         Self { url: Some(url.to_owned()), ..self }
     }
 
+    pub fn lease(self, lease: Duration) -> Self {
+        Self { lease, ..self }
+    }
+
     pub fn timeout(self, timeout: Duration) -> Self {
         Self { timeout, ..self }
     }
