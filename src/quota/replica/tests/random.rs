@@ -164,6 +164,34 @@ proptest! {
     }
 }
 
+/// A SET that took a slot back was executed, its answer lost; the beat behind it was executed too, its
+/// answer lost as well. The next beat still says that the slot is held: the store must have kept the
+/// entry that knows better.
+#[test]
+fn a_table_from_before_a_lost_answer_is_no_damage() {
+    let calm = Story {
+        seed: 4_338_767_154_744_307,
+        caps: SMALL,
+        load: 0.002,
+        ends: 0.02,
+        network: Network { delay: 33 * MS, loss: 0.210_270_385_246_588_84, deaf: 0.0 },
+        flush: 0,
+        restart: 0,
+        kill: 0,
+        freeze: 0,
+        cut: 0,
+    };
+    let network = Network { delay: 26 * MS, loss: 0.0, deaf: 0.0 };
+    let seed = 12_365_196_888_170_163_809;
+    let frozen = Story { seed, network, kill: 156, freeze: 239, ..calm };
+    let plain = params(WhenUnavailable::Escrow, OnFence::Cut);
+    for story in [calm, frozen] {
+        for params in [plain, with_floors(50, 1)] {
+            quiesce(&mut tell(params, &story));
+        }
+    }
+}
+
 /// What the random histories must have met, or they prove little.
 #[test]
 fn the_histories_meet_what_they_are_about() {
