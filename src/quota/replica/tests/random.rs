@@ -146,49 +146,31 @@ fn quiesce(fleet: &mut FleetSim) {
     assert!(fleet.replicas.iter().all(|replica| replica.machine.is_empty()));
 }
 
+/// A few of these long histories, or as many as `PROPTEST_CASES` says.
+fn cases() -> ProptestConfig {
+    let asked = std::env::var_os("PROPTEST_CASES").is_some();
+    let config = ProptestConfig::default();
+    if asked { config } else { ProptestConfig { cases: 20, ..config } }
+}
+
+/// Nobody wants to hold anything any more, floors neither.
+fn end(mut fleet: FleetSim) {
+    fleet.replicas.iter_mut().for_each(|replica| replica.machine.leave());
+    quiesce(&mut fleet);
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 20, ..ProptestConfig::default() })]
+    #![proptest_config(cases())]
 
     #[test]
     fn no_cap_is_exceeded_and_nothing_is_left(story in stories()) {
         let params = params(WhenUnavailable::Escrow, OnFence::Cut);
-        let mut fleet = tell(params, &story);
-        quiesce(&mut fleet);
+        quiesce(&mut tell(params, &story));
     }
 
     #[test]
     fn nor_with_floors(story in stories()) {
-        let mut fleet = tell(with_floors(50, 1), &story);
-        fleet.replicas.iter_mut().for_each(|replica| replica.machine.leave());
-        quiesce(&mut fleet);
-    }
-}
-
-/// A SET that took a slot back was executed, its answer lost; the beat behind it was executed too, its
-/// answer lost as well. The next beat still says that the slot is held: the store must have kept the
-/// entry that knows better.
-#[test]
-fn a_table_from_before_a_lost_answer_is_no_damage() {
-    let calm = Story {
-        seed: 4_338_767_154_744_307,
-        caps: SMALL,
-        load: 0.002,
-        ends: 0.02,
-        network: Network { delay: 33 * MS, loss: 0.210_270_385_246_588_84, deaf: 0.0 },
-        flush: 0,
-        restart: 0,
-        kill: 0,
-        freeze: 0,
-        cut: 0,
-    };
-    let network = Network { delay: 26 * MS, loss: 0.0, deaf: 0.0 };
-    let seed = 12_365_196_888_170_163_809;
-    let frozen = Story { seed, network, kill: 156, freeze: 239, ..calm };
-    let plain = params(WhenUnavailable::Escrow, OnFence::Cut);
-    for story in [calm, frozen] {
-        for params in [plain, with_floors(50, 1)] {
-            quiesce(&mut tell(params, &story));
-        }
+        end(tell(with_floors(50, 1), &story));
     }
 }
 
