@@ -3,7 +3,7 @@
 use super::broken::breaks;
 use super::product::{POOLS, TENANTS, floor, two_leaves};
 use super::{Case, Expect, budget, with};
-use crate::model::{Cfg, NO_LEAK};
+use crate::model::{Cfg, NO_FALSE_DAMAGE, NO_LEAK};
 use crate::store::Class;
 
 pub(super) fn cases() -> Vec<Case> {
@@ -68,6 +68,27 @@ fn healing() -> Vec<Case> {
                 c.budget = budget(|b| b.edit = 1);
             }),
         ),
+        Case::new(
+            "drop-unknown",
+            "an empty entry is dropped before its holder knows that it is empty",
+            Expect::Violates(NO_FALSE_DAMAGE),
+            with(one(1), |c| {
+                c.only_safety = false;
+                c.store.naive_drop_unknown = true;
+            }),
+        )
+        .quick(),
+        Case::new(
+            "unnumbered-beats",
+            "a late beat cannot be told from the newest",
+            Expect::Violates(NO_FALSE_DAMAGE),
+            with(one(1), |c| {
+                c.only_safety = false;
+                c.replica.naive_unnumbered_beats = true;
+                c.budget = budget(|b| b.late_beat = 1);
+            }),
+        )
+        .quick_up_to(400_000),
         Case::new(
             "forget-unsettled",
             "an empty entry is dropped although a late call may come",

@@ -71,6 +71,35 @@ fn a_frozen_store_costs_the_timeout_once_and_then_nothing() {
     run(&mut fleet, 0, "b", 1);
 }
 
+/// A SET that gives a slot back is executed, and so are beats behind it, but for a second nothing of it
+/// is heard: the beats' tables still say that the slot is held.
+fn answers_are_lost(rules: model::StoreRules) -> FleetSim {
+    let mut fleet = fleet(1);
+    fleet.rules = rules;
+    run(&mut fleet, 0, "a", 2);
+    fleet.end(0, 0);
+    fleet.mute = true;
+    fleet.run(SECOND);
+    assert_eq!(fleet.stored(), 0, "given back");
+    fleet.mute = false;
+    fleet.run(SECOND);
+    fleet
+}
+
+#[test]
+fn a_table_from_before_a_lost_answer_is_no_damage() {
+    let mut fleet = answers_are_lost(model::StoreRules::default());
+    assert_eq!(fleet.count("memory lost"), 0, "{:?}", fleet.seen);
+    run(&mut fleet, 0, "a", 2);
+}
+
+#[test]
+fn it_would_be_if_the_store_dropped_what_its_holder_does_not_know_to_be_empty() {
+    let rules = model::StoreRules { naive_drop_unknown: true, ..model::StoreRules::default() };
+    let fleet = answers_are_lost(rules);
+    assert!(fleet.count("damage") > 0 && fleet.count("memory lost") > 0, "{:?}", fleet.seen);
+}
+
 /// Holds two slots of cap 10, of which one is unused, and freezes the store.
 fn with_an_unused_slot(when: WhenUnavailable) -> FleetSim {
     let mut fleet = of(params(when, OnFence::Keep), 1);
