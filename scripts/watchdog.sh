@@ -3,8 +3,7 @@
 #
 #   scripts/watchdog.sh PID ADMIN_ADDRESS [REPLICA_LEASE_SECONDS]
 #
-# Asks `/livez` ten times in a lease and sends SIGKILL once nothing was answered for four tenths of
-# one. It must not stand still together with what it watches: run it outside of the container or the
+# Asks `/livez` ten times in a lease and sends SIGKILL once nothing was answered for 35 % of one. It must not stand still together with what it watches: run it outside of the container or the
 # virtual machine if that is what may freeze. Ends with the process: 0 it ended by itself, 3 killed.
 set -euo pipefail
 
@@ -22,7 +21,7 @@ now() {
 }
 
 pause=$(awk -v lease="$lease" 'BEGIN { printf "%.3f", lease / 10 }')
-patience=$(awk -v lease="$lease" 'BEGIN { printf "%d", lease * 400 }')
+patience=$(awk -v lease="$lease" 'BEGIN { printf "%d", lease * 350 }')
 
 answered=$(now)
 while kill -0 "$pid" 2>/dev/null; do

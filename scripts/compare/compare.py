@@ -64,7 +64,7 @@ async def leave(tasks):
 async def steady(system):
     ends = await loaded(system, [0, 1, 2], 12, 15, 10)
     most = (await system.stats())["max_in_flight"]
-    used = ends["complete"] * 15 * 0.02 / 10 / CAP
+    used = ends["complete"] * 14 * 0.02 / 10 / CAP
     return f"most {most}, {ends['complete']} served ({used:.0%} of the cap in use)"
 
 

@@ -67,8 +67,8 @@ class Relay:
         try:
             back, there = await asyncio.open_connection("127.0.0.1", self.redis)
             await asyncio.gather(self.pump(reader, there, False), self.pump(back, writer, True))
-        except OSError:
-            pass
+        except (OSError, asyncio.CancelledError):
+            pass  # The connection or the comparison has ended.
         finally:
             writer.close()
 
@@ -88,6 +88,9 @@ class System:
         self.engine, self.redis = free_port(), free_port()
         self.processes, self.relays, self.ports, self.replicas = [], [], [], []
         self.directory = tempfile.TemporaryDirectory()
+        # One client: making one costs more than a request.
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
+        self.http = httpx.AsyncClient(timeout=60, limits=limits)
 
     def spawn(self, name, command, **environment):
         log = open(Path(self.directory.name) / f"{name}.log", "w")
@@ -123,6 +126,7 @@ class System:
         return self
 
     async def __aexit__(self, *_):
+        await self.http.aclose()
         for process in self.processes:
             process.kill()
         for process in self.processes:
@@ -149,23 +153,20 @@ class System:
 
     async def answers(self, url):
         end = time.monotonic() + BOUND
-        async with httpx.AsyncClient() as client:
-            while True:
-                try:
-                    if (await client.get(url)).status_code < 500:
-                        return
-                except httpx.HTTPError:
-                    pass
-                assert time.monotonic() < end, f"{url} does not answer; see {self.directory.name}"
-                await asyncio.sleep(0.1)
+        while True:
+            try:
+                if (await self.http.get(url)).status_code < 500:
+                    return
+            except httpx.HTTPError:
+                pass
+            assert time.monotonic() < end, f"{url} does not answer; see {self.directory.name}"
+            await asyncio.sleep(0.1)
 
     async def stats(self):
-        async with httpx.AsyncClient() as client:
-            return (await client.get(f"http://127.0.0.1:{self.engine}/sim/stats")).json()
+        return (await self.http.get(f"http://127.0.0.1:{self.engine}/sim/stats")).json()
 
     async def reset(self):
-        async with httpx.AsyncClient() as client:
-            await client.post(f"http://127.0.0.1:{self.engine}/sim/reset")
+        await self.http.post(f"http://127.0.0.1:{self.engine}/sim/reset")
 
     async def runs(self, count):
         end = time.monotonic() + BOUND
@@ -181,14 +182,13 @@ class System:
         url = f"http://127.0.0.1:{self.ports[replica]}/v1/chat/completions"
         start = time.monotonic()
         try:
-            async with httpx.AsyncClient(timeout=60) as client:
-                async with client.stream("POST", url, json=body, headers=headers) as answer:
-                    took = time.monotonic() - start
-                    if answer.status_code == 200 and begun is not None:
-                        begun.set()
-                    text = ""
-                    async for piece in answer.aiter_text():
-                        text = (text + piece)[-200:]
+            async with self.http.stream("POST", url, json=body, headers=headers) as answer:
+                took = time.monotonic() - start
+                if answer.status_code == 200 and begun is not None:
+                    begun.set()
+                text = ""
+                async for piece in answer.aiter_text():
+                    text = (text + piece)[-200:]
             if answer.status_code == 200:
                 return ("complete" if "[DONE]" in text else "broken"), took
             return str(answer.status_code), took

@@ -115,7 +115,8 @@ async fn data_of_somebody_else_under_our_key() {
 }
 
 async fn suffers_while_held(gate: &Gate) {
-    gate.status_when("foreign data", |s| s["up"] == false && s["last_fault"] == "foreign_data").await;
+    gate.status_when("foreign data", |s| s["up"] == false && s["last_fault"] == "foreign_data")
+        .await;
     gate.status_when("its lease ran out", |s| s["fenced"] == true && s["unfenced"] == 1).await;
     assert_eq!(ask(gate.proxy, &stream("a", 1)).await.kind, "503 quota_unavailable");
 }

@@ -90,8 +90,11 @@ async fn a_clean_failover_at_the_full_cap() {
         command.arg("FAILOVER").arg("main").query::<()>(&mut sentinel.connect()).unwrap();
         eventually("the sentinel leads to the copy", || async {
             let mut get = redis::cmd("SENTINEL");
-            let found: Vec<String> =
-                get.arg("GET-MASTER-ADDR-BY-NAME").arg("main").query(&mut sentinel.connect()).ok()?;
+            let found: Vec<String> = get
+                .arg("GET-MASTER-ADDR-BY-NAME")
+                .arg("main")
+                .query(&mut sentinel.connect())
+                .ok()?;
             (found[1] == copy.port().to_string()).then_some(())
         })
         .await;

@@ -54,10 +54,8 @@ impl Plan {
 
     /// Waiters instead of refusals.
     pub fn queue(mut self, depth: usize) -> Self {
-        let _ = write!(
-            self.tenant,
-            "on_limit: queue\nqueue:\n  max_depth: {depth}\n  max_wait: 15s\n"
-        );
+        let _ =
+            write!(self.tenant, "on_limit: queue\nqueue:\n  max_depth: {depth}\n  max_wait: 15s\n");
         self
     }
 
@@ -83,9 +81,7 @@ impl Plan {
     pub fn setup(&self, engine: SocketAddr, url: &str) -> Setup {
         let tenant = format!("max_in_flight: {}\n{}", self.cap, self.tenant);
         let setup = Setup::new(&[engine]).pool(&self.pool).tenant("a", &tenant);
-        setup
-            .tenant("b", "max_in_flight: 1000")
-            .with(&self.store(url))
+        setup.tenant("b", "max_in_flight: 1000").with(&self.store(url))
     }
 
     fn store(&self, url: &str) -> String {

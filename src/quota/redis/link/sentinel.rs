@@ -5,7 +5,7 @@
 //! granted what the new primary grants too. So the sentinels are asked again all the time: a replica
 //! that follows within a lease asserts what it holds while the new primary still learns.
 
-use super::hints::{Heard, Hear};
+use super::hints::{Hear, Heard};
 use super::target::Target;
 use crate::config::RedisHost;
 use futures::future::join_all;
@@ -99,8 +99,7 @@ async fn ask(
         let config = AsyncConnectionConfig::new().set_response_timeout(None);
         open.insert(client.get_multiplexed_async_connection_with_config(&config).await?)
     };
-    let masters: Vec<Facts> =
-        redis::cmd("SENTINEL").arg("MASTERS").query_async(connection).await?;
+    let masters: Vec<Facts> = redis::cmd("SENTINEL").arg("MASTERS").query_async(connection).await?;
     let unknown = || (ErrorKind::MasterNameNotFoundBySentinel, "the sentinel knows no such master");
     let facts = masters.iter().find(|facts| facts.get("name").is_some_and(|n| n == name));
     Ok(primary(facts.ok_or_else(unknown)?).ok_or_else(unknown)?)
