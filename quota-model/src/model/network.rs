@@ -21,7 +21,8 @@ impl Cfg {
         let server = Server { now: 0, ident: process.ident };
         let reply = exec(&self.store, &mut process.store, server, &command).reply;
         let gen_ = process.store.domain().map_or(0, |d| d.gen_);
-        state.bad_damage |= self.untouched(state) && self.took_for_damage(&before, &reply, server, gen_);
+        state.bad_damage |=
+            self.untouched(state) && self.took_for_damage(&before, &reply, server, gen_);
         let complete = before.domain().and_then(|d| d.lease(inc)).is_some_and(|l| l.mv <= mail.v);
         let checked = matches!(reply, Reply::Beaten { .. }) && complete && self.heal;
         if (checked || matches!(reply, Reply::Joined { .. })) && attached {

@@ -85,7 +85,8 @@ impl Seen {
             let empty = entry(before).filter(|e| e.n == 0 && e.v <= beat.fv.max(lease.fv));
             if empty.is_some() {
                 let kept = entry(after).is_some();
-                let what = if kept { "empty entry kept for its holder" } else { "empty entry dropped" };
+                let what =
+                    if kept { "empty entry kept for its holder" } else { "empty entry dropped" };
                 *self.0.entry(what).or_default() += 1;
             }
         }
