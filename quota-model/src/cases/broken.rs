@@ -193,7 +193,7 @@ fn identities() -> Vec<Case> {
                 c.budget = flush();
             }),
         )
-        .long(),
+        .quick_up_to(800_000),
         breaks(
             "claim-used-only",
             "JOIN claims what runs, spare slots stay",
