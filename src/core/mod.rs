@@ -22,6 +22,8 @@ pub mod retry;
 pub mod retry_after;
 pub mod retry_budget;
 pub mod routing;
+pub mod seldom;
+pub mod shortage;
 pub mod slo;
 pub mod slots;
 pub mod sse;
