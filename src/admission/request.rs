@@ -16,7 +16,8 @@ pub struct AdmitRequest {
     pub policy: Arc<TenantPolicy>,
     pub model: Option<ModelName>,
     pub pool: PoolId,
-    /// The pool's cap over all tenants; `None`: no cap.
+    /// The pool's cap over all tenants; `None`: no cap. A cap that a reload brought
+    /// ([`apply_pools`](super::AdmissionController::apply_pools)) counts instead.
     pub pool_cap: Option<u32>,
 }
 

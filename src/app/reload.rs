@@ -85,6 +85,8 @@ impl Reloader {
         self.admin.access.set_token(config.admin.token.as_ref().map(Secret::expose));
         self.process.telemetry.reload(&labels(&config));
         self.process.pools.update(config.pools.iter());
+        let caps = config.pools.iter().map(|pool| (pool.id.clone(), pool.max_in_flight));
+        self.process.admission.apply_pools(caps);
         self.process.admission.apply(config.tenants.iter().map(|tenant| tenant.policy.clone()));
         // Last: a request that sees the new tenants finds their pools and limits in force.
         self.process.gateway.apply(Live::new(config.clone()));

@@ -40,11 +40,10 @@ pub(super) async fn run(
     arrival: &mut Arrival,
 ) -> End {
     let Some(pool) = gateway.pools.get(&request.pool) else {
-        let gone = Rejection::new(Reason::NoEndpoint, "The pool of this model is gone.");
-        return refuse(client, account, Outcome::Rejected, &gone).await;
+        return refuse(client, account, Outcome::Rejected, &pool_gone()).await;
     };
     let total = account.started + live.config.timeouts.total.unwrap_or(NEVER);
-    let context = Context { gateway, live, pool, total };
+    let mut context = Context { gateway, live, pool, total };
     let demand = context.pool.demand();
     let admitted = match admit(&context, client, &request, account).await {
         Ok(admitted) => admitted,
@@ -60,6 +59,12 @@ pub(super) async fn run(
             return end;
         }
     };
+    // While it waited a reload may have removed the pool, or brought another of its name.
+    let Some(pool) = gateway.pools.get(&request.pool) else {
+        drop(admitted);
+        return refuse(client, account, Outcome::Rejected, &pool_gone()).await;
+    };
+    context.pool = pool;
     arrival.admitted();
     account.queue_wait = Some(admitted.waited);
     if let Some(reason) = admitted.shadow_refusal {
@@ -137,6 +142,10 @@ async fn forward(
             }
         }
     }
+}
+
+fn pool_gone() -> Rejection {
+    Rejection::new(Reason::NoEndpoint, "The pool of this model is gone.")
 }
 
 /// The request ran out of `timeouts.total` before an engine answered.
