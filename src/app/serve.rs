@@ -6,7 +6,7 @@ use super::listener::{accept, bind};
 use super::reload::Reloader;
 use super::signals;
 use super::tls::TlsAcceptor;
-use crate::admin::Admin;
+use crate::admin::{Admin, MAX_CONNECTIONS};
 use crate::admin::access::Access;
 use crate::config::{self, Config};
 use crate::lifecycle::Lifecycle;
@@ -100,6 +100,7 @@ fn admin(process: &Process, lifecycle: &Lifecycle) -> Admin {
         ),
         version: VERSION,
         default_wait: config.drain.deadline,
+        max_connections: MAX_CONNECTIONS,
     }
 }
 
