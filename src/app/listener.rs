@@ -95,7 +95,11 @@ impl Door {
     fn turn_away(&self) {
         if let Some(silent) = TURNED_AWAY.pass(Instant::now()) {
             let most = self.max_clients;
-            tracing::warn!(most, silent, "a client connection was closed: too many; raise `ulimit -n`");
+            tracing::warn!(
+                most,
+                silent,
+                "a client connection was closed: too many; raise `ulimit -n`"
+            );
         }
     }
 }

@@ -88,7 +88,8 @@ async fn run(process: Process, path: &Path) -> Result<u8, Failure> {
         end.exit().await;
     }));
     let gateway = process.gateway.clone();
-    let door = Door { listener: proxy_port, tls, gateway, leaving: lifecycle.leaving(), max_clients };
+    let door =
+        Door { listener: proxy_port, tls, gateway, leaving: lifecycle.leaving(), max_clients };
     let code = tokio::select! {
         code = lifecycle.exit() => code,
         never = door.open() => match never {},

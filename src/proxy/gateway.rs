@@ -1,5 +1,6 @@
 //! What all requests share: the live configuration and the parts that decide, count and connect.
 
+use super::bodies::Bodies;
 use super::connection::ConnectionLimits;
 use super::engine::Engines;
 use crate::admission::{AdmissionController, HoldEstimates};
@@ -68,6 +69,7 @@ pub struct Gateway {
     pub(super) telemetry: Arc<Telemetry>,
     pub(super) engines: Engines,
     engine_room: Arc<Semaphore>,
+    pub(super) bodies: Arc<Bodies>,
 }
 
 impl Gateway {
@@ -82,6 +84,7 @@ impl Gateway {
             engine_room: Arc::new(Semaphore::new(
                 parts.engine_connections.min(Semaphore::MAX_PERMITS),
             )),
+            bodies: Arc::default(),
         })
     }
 

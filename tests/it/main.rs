@@ -33,5 +33,6 @@ mod support;
 mod tenants;
 mod timeouts;
 mod transcripts;
+mod uploads;
 mod usage;
 mod wires;
