@@ -105,9 +105,9 @@ async fn uploads_that_are_given_up_leave_their_room() {
         until_full(&gate).await;
         for (n, wire) in uploads.into_iter().enumerate() {
             if round % 2 == 0 {
-                wire.reset()
+                wire.reset();
             } else {
-                drop(wire)
+                drop(wire);
             }
             let line = gate.line_of(&format!("upload-{round}-{n}")).await;
             assert_eq!(line["outcome"], "client_cancelled");
