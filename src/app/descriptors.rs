@@ -33,15 +33,16 @@ impl Descriptors {
         Self::share(limit, endpoints)
     }
 
-    /// Half of what is left for clients, since each may have a request at an engine.
+    /// Of what is left, four parts in nine for clients, as many for engines, since each client may
+    /// have a request there, and one for idle engine connections.
     fn share(limit: usize, endpoints: usize) -> Self {
         let admin = (limit / 16).clamp(4, ADMIN);
         let own = OWN.saturating_add(endpoints).min(limit / 4);
         let rest = limit.saturating_sub(admin + own);
-        let clients = (rest / 2).max(1);
-        let engines = rest.saturating_sub(clients);
-        let idle = (engines / 4).min(IDLE);
-        Self { limit, clients, engines: (engines - idle).max(1), idle, admin }
+        let clients = (rest / 9 * 4).max(1);
+        let idle = (rest / 9).min(IDLE);
+        let engines = rest.saturating_sub(clients + idle).max(1);
+        Self { limit, clients, engines, idle, admin }
     }
 }
 
@@ -66,13 +67,13 @@ mod tests {
             for endpoints in [1, 100] {
                 let shares = Descriptors::share(limit, endpoints);
                 let Descriptors { clients, engines, idle, admin, .. } = shares;
-                assert!(clients > 0 && engines > 0 && admin > 0, "{shares:?}");
+                assert!(clients > 0 && engines >= clients && admin > 0, "{shares:?}");
                 let sum = clients + engines + idle + admin;
                 assert!(sum + (OWN + endpoints).min(limit / 4) <= limit, "{shares:?}");
             }
         }
         let usual = Descriptors::share(1024, 2);
-        assert_eq!((usual.clients, usual.engines + usual.idle, usual.admin), (463, 463, 64));
+        assert_eq!((usual.clients, usual.engines, usual.idle, usual.admin), (408, 416, 102, 64));
     }
 
     #[test]

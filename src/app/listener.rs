@@ -5,7 +5,6 @@
 
 use super::tls::TlsAcceptor;
 use crate::core::seldom::Seldom;
-use crate::core::shortage::is_own_shortage;
 use crate::proxy::{Gateway, serve_connection};
 use pingora_core::protocols::l4::stream::Stream as TcpIo;
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
@@ -104,14 +103,18 @@ impl Door {
     }
 }
 
-/// Tell of a failed accept, and pause if it would fail again at once.
+/// Tell of a failed accept, and pause: unless the client is to blame, the next would fail too.
 async fn failed(error: &io::Error) {
     if let Some(silent) = FAILED.pass(Instant::now()) {
         tracing::warn!(%error, silent, "accepting a connection failed");
     }
-    if is_own_shortage(error) {
+    if !is_the_clients(error) {
         tokio::time::sleep(ACCEPT_PAUSE).await;
     }
+}
+
+fn is_the_clients(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset)
 }
 
 async fn serve(
