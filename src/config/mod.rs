@@ -23,6 +23,8 @@ mod model;
 mod outside;
 mod raw;
 mod read;
+mod redis_url;
+mod revision;
 mod rules;
 mod secret;
 mod unsupported;
@@ -31,8 +33,10 @@ mod yaml;
 pub use errors::{ConfigError, ConfigErrors};
 pub use model::*;
 pub use read::kind::is_label;
+pub use redis_url::{RedisForm, RedisHost, RedisUrl};
 pub use secret::{KeyHash, Secret};
 
+use crate::core::policy::Revision;
 use errors::Report;
 use outside::{Outside, Process};
 use std::path::Path;
@@ -51,16 +55,16 @@ impl Config {
         let text = std::fs::read_to_string(path).map_err(|error| {
             ConfigErrors::unreadable(&origin, format!("cannot read the file: {error}"))
         })?;
-        Self::parse(&text, &Process).map_err(|errors| errors.named(&origin))
+        Self::parse(&text, revision::of(path), &Process).map_err(|errors| errors.named(&origin))
     }
 
-    fn parse(text: &str, outside: &dyn Outside) -> Result<Self, ConfigErrors> {
+    fn parse(text: &str, revision: Revision, outside: &dyn Outside) -> Result<Self, ConfigErrors> {
         let tree = yaml::parse(text)?;
         let report = Report::new(&tree);
         let raw = raw::read(&tree, &report);
         unsupported::refuse(&tree, &report);
         rules::check(&raw, &report);
-        let config = build::build(raw, &report, outside);
+        let config = build::build(raw, revision, &report, outside);
         report.finish(config)
     }
 }
@@ -70,7 +74,7 @@ impl FromStr for Config {
 
     /// Validate `text`. Files and environment variables it names are read.
     fn from_str(text: &str) -> Result<Self, ConfigErrors> {
-        Self::parse(text, &Process)
+        Self::parse(text, Revision::FIRST, &Process)
     }
 }
 

@@ -15,6 +15,12 @@ fn breaks(name: &'static str, about: &'static str, cfg: Cfg) -> Case {
 }
 
 pub(super) fn cases() -> Vec<Case> {
+    let mut all = frozen_and_split();
+    all.extend(others());
+    all
+}
+
+fn frozen_and_split() -> Vec<Case> {
     let split = |c: &mut Cfg| {
         c.budget = budget(|b| {
             b.split = 1;
@@ -46,11 +52,27 @@ pub(super) fn cases() -> Vec<Case> {
             }),
         )
         .long(),
+    ]
+}
+
+fn others() -> Vec<Case> {
+    vec![
         breaks(
             "limit-clock-step",
             "the server's clock jumps by less than the stall rule notices",
             with(one(), |c| c.budget = budget(|b| b.clock = 1)),
         ),
+        breaks(
+            "limit-duplicate-join",
+            "a JOIN is executed twice, around a loss, and beats do not carry the table",
+            with(one(), |c| {
+                c.budget = budget(|b| {
+                    b.duplicate = 1;
+                    b.flush = 1;
+                });
+            }),
+        )
+        .long(),
         breaks(
             "limit-keep-partition",
             "on_fence: keep, one replica cut off from the store",

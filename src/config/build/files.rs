@@ -62,6 +62,28 @@ impl Files<'_> {
         }
     }
 
+    /// The text of a PEM file with at least one certificate.
+    pub fn certificates(&self, key: &str, path: &Path) -> Option<Secret> {
+        let pem = self.read(key, path)?;
+        let some = CertificateDer::pem_slice_iter(&pem).flatten().next().is_some();
+        if !some {
+            self.wrong(key, "no certificate in it", "name a PEM file with certificates");
+        }
+        some.then(|| Secret::from(String::from_utf8_lossy(&pem)))
+    }
+
+    /// The text of a PEM file with a private key.
+    pub fn private_key(&self, key: &str, path: &Path) -> Option<Secret> {
+        let pem = self.read(key, path)?;
+        let found = PrivateKeyDer::from_pem_slice(&pem).ok();
+        let usable = found.is_some_and(|found| any_supported_type(&found).is_ok());
+        if !usable {
+            let remedy = "name a PEM file with an RSA, ECDSA or Ed25519 key";
+            self.wrong(key, "no usable private key in it", remedy);
+        }
+        usable.then(|| Secret::from(String::from_utf8_lossy(&pem)))
+    }
+
     /// A file that will be appended to: its directory exists.
     pub fn writable(&self, key: &str, path: &Path) {
         let directory = match path.parent() {
