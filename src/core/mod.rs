@@ -3,6 +3,7 @@
 
 pub mod answer;
 pub mod api;
+pub mod budget;
 pub mod cause;
 pub mod drain;
 pub mod drain_port;
