@@ -50,7 +50,7 @@ pub(super) fn check(
         }
     }
     let timelines = rules::check(&objects, &Fallback { config });
-    if timelines.is_empty() && unreadable.is_empty() {
+    if timelines.is_none() && unreadable.is_empty() {
         scope.error(
             "nothing-to-check",
             "",
@@ -64,5 +64,5 @@ pub(super) fn check(
         let problem = format!("not looked at: {}", kinds.join(", "));
         scope.note("other-kinds", "", problem, "nothing to do if none of them runs an engine");
     }
-    ManifestReport { timelines, findings: scope.take(), unreadable }
+    ManifestReport { timelines: timelines.unwrap_or_default(), findings: scope.take(), unreadable }
 }

@@ -84,8 +84,11 @@ impl<'v> View<'v> {
         }
     }
 
+    /// The items of a list of texts. What is written without its quotes is reported, and still
+    /// stands at its place: the items after it mean what they mean.
     pub fn texts(&self, key: &str) -> Vec<String> {
-        self.list(key).iter().filter_map(Self::as_text).collect()
+        let item = |item: &Self| item.as_text().unwrap_or_else(|| item.value.to_string());
+        self.list(key).iter().map(item).collect()
     }
 
     pub fn flag(&self, key: &str) -> bool {

@@ -43,6 +43,9 @@ fn cut(hook: Hook, limit: Duration) -> Hook {
 }
 
 fn read_script(script: &Script) -> HookReading {
+    if script.loops {
+        return HookReading::Unbounded("it loops, and nothing ends the loop".to_owned());
+    }
     let mut hook = Hook::default();
     for command in &script.commands {
         let words = unwrapped(&command.words);
@@ -63,9 +66,6 @@ fn read_script(script: &Script) -> HookReading {
                 Err(reading) => return reading,
             },
         }
-    }
-    if script.loops {
-        return HookReading::Unbounded("it loops, and nothing ends the loop".to_owned());
     }
     HookReading::Bounded(hook)
 }

@@ -118,7 +118,7 @@ fn report(
 fn timeout(container: &Container, command: &EngineCommand) -> Option<u64> {
     let named = command.file.as_ref().filter(|_| command.shutdown_timeout == Number::Absent);
     if command.launch == Launch::Hidden {
-        container.scope.warning(
+        container.scope.error(
             "engine-hidden",
             &container.key("command"),
             "vLLM's image, but its command line is not in the manifest",
@@ -186,10 +186,10 @@ fn version(container: &Container) {
 
 fn launch(container: &Container, command: &EngineCommand) {
     if command.launch == Launch::BehindShell {
-        container.scope.warning(
+        container.scope.error(
             "engine-behind-shell",
             &container.key("command"),
-            "a shell stays in front of vLLM and does not pass SIGTERM on: it may be killed in the middle of its streams",
+            "a shell stays in front of vLLM and does not pass SIGTERM on: vLLM is killed in the middle of its streams",
             "write `exec vllm serve …` as the last command of the script",
         );
     }

@@ -63,10 +63,10 @@ fn unbounded(container: &Container, key: &str, why: &str) {
 }
 
 fn unreadable(container: &Container, what: &str) {
-    container.scope.warning(
+    container.scope.error(
         "hook-unreadable",
         &container.key("lifecycle.preStop"),
-        format!("how long the hook takes cannot be told: {what}; it counts as nothing"),
-        "write its waits in the manifest, or bound it with `timeout`",
+        format!("how long the hook takes cannot be told, so nothing is proven: {what}"),
+        "write its waits in the manifest, or bound it: `timeout 80 …`",
     );
 }

@@ -7,7 +7,13 @@ use crate::check::manifests::report::Timeline;
 use crate::core::budget::{IngressBudget, Rule, Seconds, Violation};
 use std::time::Duration;
 
-pub(super) fn check(workload: &Workload, container: &Container, settings: &Settings) -> Timeline {
+/// `None`: its configuration is in error, and that is reported; with other values it would have
+/// another budget.
+pub(super) fn check(
+    workload: &Workload,
+    container: &Container,
+    settings: &Settings,
+) -> Option<Timeline> {
     let drain = settings.drain();
     let budget = IngressBudget {
         grace: workload.grace.0,
@@ -17,23 +23,18 @@ pub(super) fn check(workload: &Workload, container: &Container, settings: &Setti
         cut_margin: drain.cut_margin,
         total: settings.timeouts().total,
     };
-    if !settings.broken {
-        for violation in budget.violations() {
-            report(workload, container, settings, &violation);
-        }
-        unbounded(container, settings, &budget);
-        probes::ingress(container, settings.admin());
-        pre_stop(container, settings);
-        alone(workload, settings);
+    if settings.broken {
+        return None;
     }
-    Timeline::new(
-        workload,
-        container,
-        "Streamgate",
-        budget.grace,
-        budget.timeline(),
-        budget.longest_stream(),
-    )
+    for violation in budget.violations() {
+        report(workload, container, settings, &violation);
+    }
+    unbounded(container, settings, &budget);
+    probes::ingress(container, settings.admin());
+    pre_stop(container, settings);
+    alone(workload, settings);
+    let (moments, longest) = (budget.timeline(), budget.longest_stream());
+    Some(Timeline::new(workload, container, "Streamgate", budget.grace, moments, longest))
 }
 
 /// What a hook waits before the drain. A hook that begins the drain itself waits in it: its own

@@ -15,6 +15,7 @@ pub(super) use settings::Fallback;
 use super::command::{self, EngineCommand, IngressCommand};
 use super::objects::{Container, Objects, Workload};
 use super::report::Timeline;
+use crate::config::Timeouts;
 use settings::Settings;
 use std::time::Duration;
 
@@ -47,6 +48,7 @@ impl<'o> Subject<'o> {
 }
 
 /// What the ingress in front asks of an engine.
+#[derive(Default)]
 struct Demands {
     /// The longest stream it admits; `None`: not known, or without a bound.
     total: Option<Duration>,
@@ -54,19 +56,24 @@ struct Demands {
     upstream_idle: Duration,
 }
 
-/// Check everything; one timeline for each container that was looked at.
-pub(super) fn check(objects: &Objects, fallback: &Fallback<'_>) -> Vec<Timeline> {
+/// Check everything. `None`: there is nothing that the rules are about.
+pub(super) fn check(objects: &Objects, fallback: &Fallback<'_>) -> Option<Vec<Timeline>> {
     let subjects: Vec<_> = objects.workloads.iter().filter_map(Subject::of).collect();
     let mut timelines = Vec::new();
-    let mut demands = Demands { total: None, upstream_idle: fallback.upstream_idle() };
+    let mut demands: Option<Demands> = None;
     for (subject, container, command) in subjects.iter().flat_map(ingresses) {
         let settings = Settings::find(subject.workload, container, command, objects, fallback);
         let timeouts = settings.timeouts();
         // With several of them, what one of them does is enough to break a stream.
+        let demands = demands.get_or_insert_with(Demands::default);
         demands.total = demands.total.max(timeouts.total);
         demands.upstream_idle = demands.upstream_idle.max(timeouts.upstream_idle);
-        timelines.push(ingress::check(subject.workload, container, &settings));
+        timelines.extend(ingress::check(subject.workload, container, &settings));
     }
+    let demands = demands.unwrap_or_else(|| {
+        let Timeouts { total, upstream_idle, .. } = fallback.timeouts();
+        Demands { total, upstream_idle }
+    });
     for (subject, container, command) in subjects.iter().flat_map(engines) {
         timelines.push(engine::check(subject.workload, container, command, &demands));
     }
@@ -75,7 +82,7 @@ pub(super) fn check(objects: &Objects, fallback: &Fallback<'_>) -> Vec<Timeline>
     }
     disruption::check(&subjects, objects);
     service::check(&subjects, objects);
-    timelines
+    (!subjects.is_empty()).then_some(timelines)
 }
 
 fn ingresses<'s, 'o>(

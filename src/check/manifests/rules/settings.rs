@@ -6,7 +6,6 @@ use crate::check::manifests::command::IngressCommand;
 use crate::check::manifests::objects::{ConfigMap, Container, Objects, Workload};
 use crate::config::{Config, Drain, Timeouts};
 use std::net::SocketAddr;
-use std::time::Duration;
 
 /// What is used where the manifests hold no configuration.
 #[derive(Clone, Copy)]
@@ -16,10 +15,8 @@ pub(in crate::check::manifests) struct Fallback<'c> {
 }
 
 impl Fallback<'_> {
-    /// How long connections to engines are kept.
-    pub fn upstream_idle(&self) -> Duration {
-        self.config
-            .map_or(Timeouts::default().upstream_idle, |config| config.timeouts.upstream_idle)
+    pub fn timeouts(&self) -> Timeouts {
+        self.config.map_or_else(Timeouts::default, |config| config.timeouts)
     }
 }
 
