@@ -21,6 +21,7 @@ mod odd;
 #[path = "manifests/shipped.rs"]
 mod shipped;
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use streamgate::check::{Finding, ManifestReport, manifests};
 
@@ -30,6 +31,11 @@ fn root() -> PathBuf {
 
 fn fixture(name: &str) -> PathBuf {
     root().join("tests/fixtures/manifests").join(name)
+}
+
+/// Say that a test could not do its work here; not captured, so that it is seen.
+fn skipped(why: &str) {
+    std::io::stderr().write_all(format!("SKIPPED: {why}\n").as_bytes()).unwrap();
 }
 
 /// Check a text as standard input.

@@ -1,7 +1,7 @@
 //! The preStop hook of the shipped engines, run by a real Python against a server here.
 
 use crate::kustomize::render;
-use crate::root;
+use crate::{root, skipped};
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::process::Command;
@@ -34,7 +34,7 @@ fn run(program: &str, admin: &str, token: &str) -> Option<String> {
         command.env_remove(proxy);
     }
     let Ok(output) = command.output() else {
-        println!("SKIPPED: no python3 here");
+        skipped("the engines' preStop hook: no python3 here");
         return None;
     };
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -80,7 +80,7 @@ fn merge(into: &mut Value, patch: &Value) {
                 map.remove(key);
             }
             value => {
-                merge(map.entry(key).or_insert_with(|| Value::Object(Default::default())), value)
+                merge(map.entry(key).or_insert_with(|| Value::Object(Default::default())), value);
             }
         }
     }

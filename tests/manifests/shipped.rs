@@ -2,7 +2,7 @@
 //! Kubernetes.
 
 use crate::kustomize::{documents, id, render, texts};
-use crate::{check_text, root};
+use crate::{check_text, root, skipped};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -88,7 +88,7 @@ fn real(folder: &Path) -> Option<String> {
 fn a_real_kustomize_gives_the_same() {
     for name in FOLDERS {
         let Some(output) = real(&folder(name)) else {
-            println!("SKIPPED: neither kustomize nor kubectl here");
+            skipped("comparison of k8s/ with kustomize: neither kustomize nor kubectl here");
             return;
         };
         let by_id = |objects: Vec<Value>| -> BTreeMap<_, _> {
@@ -108,7 +108,8 @@ fn interpreter() -> Option<String> {
     if output.status.success() {
         return Some(String::from_utf8(output.stdout).unwrap().trim().to_owned());
     }
-    println!("SKIPPED: {}", String::from_utf8_lossy(&output.stderr));
+    let why = String::from_utf8_lossy(&output.stderr);
+    skipped(&format!("validation of k8s/ by Kubernetes' schemas: {why}"));
     None
 }
 

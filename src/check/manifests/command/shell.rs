@@ -265,7 +265,7 @@ impl Parser<'_> {
         match (self.vars.get(name).cloned(), default) {
             (Some(Some(value)), Some(default)) if value.is_empty() => self.append(default),
             (Some(Some(value)), _) if operator.is_empty() || default.is_some() => {
-                self.append(&value)
+                self.append(&value);
             }
             (None, Some(default)) if !default.contains('$') => self.append(default),
             _ => {

@@ -9,7 +9,7 @@ mod workload;
 pub(super) use container::{Container, PreStop};
 pub(super) use guard::{ConfigMap, DisruptionBudget, Service};
 pub(super) use probe::{Handler, Port, Probe};
-pub(super) use workload::{Kind, Strategy, Workload};
+pub(super) use workload::{Files, Kind, Strategy, Workload};
 
 use super::documents::Document;
 use super::finding::Scope;

@@ -43,8 +43,16 @@ pub(in crate::check::manifests) struct Workload {
     /// Labels of its pods.
     pub labels: BTreeMap<String, String>,
     pub containers: Vec<Container>,
-    /// Volumes that are ConfigMaps: volume → (ConfigMap, file → key).
-    pub volumes: BTreeMap<String, Vec<(String, BTreeMap<String, String>)>>,
+    /// Volumes that come from ConfigMaps, by name.
+    pub volumes: BTreeMap<String, Vec<Files>>,
+}
+
+/// A ConfigMap as the files of a volume.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::check::manifests) struct Files {
+    pub config_map: String,
+    /// File → key; empty: every key is a file of its name.
+    pub items: BTreeMap<String, String>,
 }
 
 const POD: &str = "spec.template.spec";
@@ -113,7 +121,7 @@ fn stateful_set(view: &View<'_>) -> Strategy {
         Some("OnDelete") => return Strategy::OnDelete,
         Some("RollingUpdate") | None => {}
         Some(other) => {
-            unknown(view, "spec.updateStrategy.type", other, "RollingUpdate or OnDelete")
+            unknown(view, "spec.updateStrategy.type", other, "RollingUpdate or OnDelete");
         }
     }
     let unavailable = view.amount("spec.updateStrategy.rollingUpdate.maxUnavailable");
@@ -130,10 +138,11 @@ fn unknown(view: &View<'_>, key: &str, found: &str, expected: &str) {
 }
 
 /// A volume whose files come from ConfigMaps.
-fn volume(view: &View<'_>) -> Option<(String, Vec<(String, BTreeMap<String, String>)>)> {
+fn volume(view: &View<'_>) -> Option<(String, Vec<Files>)> {
     let source = |map: &View<'_>| {
         let item = |item: &View<'_>| Some((item.text("path")?, item.text("key")?));
-        Some((map.text("name")?, map.list("items").iter().filter_map(item).collect()))
+        let items = map.list("items").iter().filter_map(item).collect();
+        Some(Files { config_map: map.text("name")?, items })
     };
     let one = view.get("configMap").and_then(|map| source(&map));
     let projected = view.get("projected").map(|all| all.list("sources")).unwrap_or_default();

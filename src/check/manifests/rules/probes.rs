@@ -67,7 +67,7 @@ pub(super) fn ingress(container: &Container, admin: SocketAddr) {
                 key,
                 "whether this probe turns when a drain begins cannot be told",
                 "use httpGet /readyz of the admin port",
-            )
+            );
         }
     }
 }

@@ -3,7 +3,7 @@
 //! else the defaults.
 
 use crate::check::manifests::command::IngressCommand;
-use crate::check::manifests::objects::{ConfigMap, Container, Objects, Workload};
+use crate::check::manifests::objects::{ConfigMap, Container, Files, Objects, Workload};
 use crate::config::{Config, Drain, Timeouts};
 use std::net::SocketAddr;
 
@@ -115,11 +115,11 @@ fn mounted<'o, 'k>(
             (None, Some(sub)) if below.is_empty() => sub.as_str(),
             _ => return None,
         };
-        workload.volumes.get(volume)?.iter().find_map(|(name, items)| {
+        workload.volumes.get(volume)?.iter().find_map(|Files { config_map, items }| {
             let key = if items.is_empty() { file } else { items.get(file)?.as_str() };
             let fits = |map: &&ConfigMap| {
                 map.id.namespace == workload.id.namespace
-                    && map.id.name == *name
+                    && map.id.name == *config_map
                     && map.data.contains_key(key)
             };
             objects.config_maps.iter().find(fits).map(|map| (map, key))
