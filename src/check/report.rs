@@ -106,6 +106,7 @@ impl fmt::Display for Report {
     }
 }
 
-fn count(number: usize, noun: &str) -> String {
+/// `1 tenant`, `2 tenants`.
+pub(super) fn count(number: usize, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }

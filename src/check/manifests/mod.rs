@@ -58,11 +58,22 @@ pub(super) fn check(
             "name the files or folders that hold them; `kubectl kustomize DIR | streamgate check --manifests -` renders an overlay",
         );
     }
-    if !objects.others.is_empty() {
-        let kinds: Vec<_> =
-            objects.others.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
-        let problem = format!("not looked at: {}", kinds.join(", "));
-        scope.note("other-kinds", "", problem, "nothing to do if none of them runs an engine");
-    }
+    others(&objects, &scope);
     ManifestReport { timelines: timelines.unwrap_or_default(), findings: scope.take(), unreadable }
+}
+
+/// What was left out, so that nobody takes it for checked.
+fn others(objects: &Objects, scope: &Scope) {
+    let kinds = objects.others.iter().map(|(kind, count)| format!("{count} {kind}"));
+    let kinds = kinds.collect::<Vec<_>>().join(", ");
+    if kinds.is_empty() {
+        return;
+    }
+    let remedy = match objects.others.contains_key("Kustomization") {
+        true => {
+            "overlays and their patches take effect when they are rendered: `kubectl kustomize DIR | streamgate check --manifests -`"
+        }
+        false => "nothing to do if none of them runs an engine",
+    };
+    scope.note("other-kinds", "", format!("not looked at: {kinds}"), remedy);
 }

@@ -3,6 +3,7 @@
 use super::finding::{Finding, Level, Place};
 use super::input::Unreadable;
 use super::objects::{Container, Workload};
+use crate::check::report::count;
 use crate::core::budget::{Moment, Seconds};
 use serde::{Serialize, Serializer};
 use std::fmt;
@@ -124,10 +125,10 @@ impl fmt::Display for ManifestReport {
         for Finding { level, code, place, problem, remedy } in &self.findings {
             writeln!(f, "{level}  {code}  {place}\n    {problem}\n    fix: {remedy}")?;
         }
-        let [errors, warnings, notes] =
-            [Level::Error, Level::Warning, Level::Note].map(|l| self.count(l));
         let verdict = if self.passed() { "the shutdown budget holds" } else { "not proven" };
-        write!(f, "manifests: {verdict} ({errors} errors, {warnings} warnings, {notes} notes)")
+        let counts = [Level::Error, Level::Warning, Level::Note]
+            .map(|level| count(self.count(level), &level.to_string()));
+        write!(f, "manifests: {verdict} ({})", counts.join(", "))
     }
 }
 

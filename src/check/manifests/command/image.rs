@@ -8,7 +8,12 @@ pub(in crate::check::manifests) struct Image {
     /// The last part of its path: `vllm-openai`.
     pub name: String,
     pub tag: Option<String>,
+    /// Its maker counts releases of something else than vLLM.
+    own_numbers: bool,
 }
+
+/// Makers of images that are called as vLLM's own and have version numbers of their own.
+const OWN_NUMBERS: [&str; 1] = ["lmcache"];
 
 /// A release of vLLM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,10 +23,12 @@ impl Image {
     pub fn parse(reference: &str) -> Self {
         let (reference, _digest) = reference.split_once('@').unwrap_or((reference, ""));
         let last = super::base(reference);
-        match last.split_once(':') {
-            Some((name, tag)) => Self { name: name.to_owned(), tag: Some(tag.to_owned()) },
-            None => Self { name: last.to_owned(), tag: None },
-        }
+        let own_numbers = reference.split('/').any(|part| OWN_NUMBERS.contains(&part));
+        let (name, tag) = match last.split_once(':') {
+            Some((name, tag)) => (name, Some(tag.to_owned())),
+            None => (last, None),
+        };
+        Self { name: name.to_owned(), tag, own_numbers }
     }
 
     /// Whether vLLM's own server is what this image runs.
@@ -40,7 +47,7 @@ impl Image {
 
     /// The version in the tag of an image of vLLM.
     pub fn version(&self) -> Option<Version> {
-        let tag = self.tag.as_deref().filter(|_| self.is_vllm())?;
+        let tag = self.tag.as_deref().filter(|_| self.is_vllm() && !self.own_numbers)?;
         let tag = tag.strip_prefix("vllm-").unwrap_or(tag);
         let mut numbers = tag.strip_prefix('v').unwrap_or(tag).splitn(3, '.');
         let whole = |text: &str| text.parse::<u32>().ok();
@@ -74,6 +81,7 @@ mod tests {
             ("vllm-openai:v0.20", Some(Version(0, 20, 0))),
             ("vllm-openai:v0.18.0rc1", Some(Version(0, 18, 0))),
             ("vllm-openai:latest", None),
+            ("registry.example/lmcache/vllm-openai:v0.3.9", None),
             ("vllm-openai", None),
             ("localhost:5000/vllm-openai", None),
             ("vllm-openai@sha256:abc", None),
