@@ -30,10 +30,10 @@ mod secret;
 mod unsupported;
 mod yaml;
 
+pub use self::redis_url::{RedisForm, RedisHost, RedisUrl};
 pub use errors::{ConfigError, ConfigErrors};
 pub use model::*;
 pub use read::kind::is_label;
-pub use redis_url::{RedisForm, RedisHost, RedisUrl};
 pub use secret::{KeyHash, Secret};
 
 use crate::core::policy::Revision;
