@@ -125,7 +125,7 @@ fn every_object_is_valid_for_the_last_three_versions_of_kubernetes() {
     }
     // The only kind that is not Kubernetes' own.
     let own = objects.iter().filter(|object| object["kind"] != "ServiceMonitor").count();
-    assert!(own > 30, "{own}");
+    assert!(own > 20, "only {own} objects");
     let mut command = Command::new(&python);
     command.arg(root().join("tests/k8s/validate.py")).arg("ServiceMonitor");
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
