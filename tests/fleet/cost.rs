@@ -61,7 +61,7 @@ async fn away_from_the_cap() {
     let load = Load::of(fleet.addresses(), vec![stream("b", 2); 24]);
     let cost = measure(&fleet, load, 4).await;
     cost.tell("cap 1000, 24 clients");
-    cost.tally.assert_only(&["complete"]);
+    cost.tally.assert_answered(&["complete"]);
     assert!(cost.sets / cost.requests() < 0.2);
     // Beats and looks do not depend on requests: about 3 a second for each replica.
     let rest = (cost.scripts - cost.sets) / cost.seconds;
@@ -75,14 +75,14 @@ async fn at_the_cap() {
     let fleet = Fleet::start(Plan::new(4)).await;
     let cost = measure(&fleet, Load::start(fleet.addresses(), 12, 4), 4).await;
     cost.tell("cap 4, 12 clients, refusals");
-    cost.tally.assert_only(&["complete", "429 tenant_in_flight"]);
+    cost.tally.assert_answered(&["complete", "429 tenant_in_flight"]);
     assert!(cost.sets / cost.requests() <= 1.0);
     fleet.assert_exact("at the cap, with refusals");
 
     let fleet = Fleet::start(Plan::new(4).queue(100)).await;
     let cost = measure(&fleet, Load::start(fleet.addresses(), 12, 4), 4).await;
     cost.tell("cap 4, 12 clients, a queue");
-    cost.tally.assert_only(&["complete"]);
+    cost.tally.assert_answered(&["complete"]);
     // A request that waits asks again when a slot came free somewhere, with all that wait beside it.
     assert!(cost.sets / cost.requests() <= 4.0);
     fleet.assert_exact("at the cap, with a queue");

@@ -26,10 +26,8 @@ mod storm;
 #[path = "../quota/support/cluster.rs"]
 mod cluster;
 #[path = "../quota/support/relay.rs"]
-#[allow(dead_code, reason = "what one suite needs another does not")]
 mod relay;
 #[path = "../quota/support/server.rs"]
-#[allow(dead_code, reason = "what one suite needs another does not")]
 mod server;
 #[path = "../it/support/mod.rs"]
 #[allow(unused_imports, reason = "what one suite needs another does not")]

@@ -93,7 +93,7 @@ impl Check<'_> {
         let agrees = if stored {
             entry.v > item.v || (entry.v == item.v && entry.n == item.n)
         } else {
-            item.n == 0 && (item.v <= self.lease.fv || self.rules.naive_forget_unsettled)
+            item.n == 0 && item.v <= self.lease.fv
         };
         if self.complete && !agrees && self.rules.naive_repair_in_place {
             entry = Entry { n: item.n, idle: item.idle, v: item.v, ..entry };

@@ -3,9 +3,7 @@
 pub mod certificates;
 pub mod cluster;
 pub mod fake;
-#[allow(dead_code, reason = "shared with tests/fleet, which leads to other servers")]
 pub mod relay;
-#[allow(dead_code, reason = "shared with tests/fleet")]
 pub mod server;
 
 use std::collections::HashMap;

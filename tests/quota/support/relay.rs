@@ -1,5 +1,7 @@
 //! A TCP relay inside the test, which can delay, stall, swallow answers and reset.
 
+#![allow(dead_code, reason = "shared by suites; what one needs another does not")]
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -138,7 +138,7 @@ fn quiesce(fleet: &mut FleetSim) {
     fleet.run(Duration::from_secs(1));
     // Rows of the dead are there until somebody needs room; joins collect them.
     if left(fleet) > 0 {
-        fleet.run(Duration::from_secs(3));
+        fleet.run(fleet.longest_lease());
         fleet.add();
         fleet.run(100 * MS);
     }
