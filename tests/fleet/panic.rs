@@ -106,6 +106,7 @@ impl Mined {
             estimates: Arc::default(),
             pools: Arc::new(Pools::new(config.pools.iter())),
             telemetry,
+            engine_connections: 1024,
             engines: Engines::new(timeouts, 16),
             live: Live::new(config),
         });
