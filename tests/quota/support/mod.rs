@@ -102,7 +102,9 @@ impl Replica {
     pub async fn slot(&self, path: &SlotPath) -> Box<dyn SlotGuard> {
         match self.answer(path).await {
             Acquired::Granted(slot) => slot,
-            other @ Acquired::Full(_) => panic!("expected a slot, got {other:?}; {:?}", self.store.status()),
+            other @ Acquired::Full(_) => {
+                panic!("expected a slot, got {other:?}; {:?}", self.store.status())
+            }
         }
     }
 
