@@ -72,10 +72,10 @@ impl RecordWriter {
 pub struct RecordSender(SyncSender<Line>);
 
 impl RecordSender {
-    /// Queues a line. Blocks only when 100,000 lines wait. A line after a failed write is lost,
-    /// and [`RecordWriter::finish`] tells why.
-    pub fn send(&self, line: Line) {
-        let _ = self.0.send(line);
+    /// Queues a line. Blocks only when 100,000 lines wait. `false` after a failed write: the line
+    /// is lost, and [`RecordWriter::finish`] tells why.
+    pub fn send(&self, line: Line) -> bool {
+        self.0.send(line).is_ok()
     }
 }
 

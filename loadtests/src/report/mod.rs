@@ -3,12 +3,14 @@
 mod html;
 mod markdown;
 mod number;
+mod overview;
 mod plots;
 mod series;
 mod svg;
 mod tables;
 
 pub use number::{Shown, shown};
+pub use overview::overview;
 
 use std::path::Path;
 
