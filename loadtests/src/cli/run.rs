@@ -134,7 +134,9 @@ fn command() -> String {
 /// The first signal stops the run, and what was measured is kept; returns at the second.
 async fn stopped_twice(stop: &CancellationToken) {
     stopped().await;
-    eprintln!("\nstopping; what was measured is kept (once more to end at once)");
+    eprintln!(
+        "\nstopping; what was measured is kept (once more to end at once, without the last second and the report)"
+    );
     stop.cancel();
     stopped().await;
 }

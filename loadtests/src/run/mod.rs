@@ -91,7 +91,9 @@ pub async fn run(
         )
     });
     written?;
-    series.finish().with_context(|| history.display().to_string())?;
+    series
+        .finish()
+        .with_context(|| format!("{}: the records are whole (report --help)", history.display()))?;
     outcome?;
     Ok(Ran { records, history, interrupted })
 }

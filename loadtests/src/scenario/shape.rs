@@ -22,7 +22,7 @@ pub(super) fn mistakes(mut tree: Value) -> Vec<String> {
         let place = place(&path, &why);
         found.push(told(&tree, &place, &why));
         mended.push(place.iter().map(key).collect::<Vec<_>>().join("."));
-        if found.len() == MOST || !mend(&mut tree, &place) {
+        if found.len() == MOST || !mend(&mut tree, &place, &why) {
             return found;
         }
     }
@@ -85,10 +85,14 @@ fn at<'a>(tree: &'a Value, place: &[Segment]) -> Option<&'a Value> {
 }
 
 /// Makes the tree fit at that place; `false` if nothing does.
-fn mend(tree: &mut Value, place: &[Segment]) -> bool {
+fn mend(tree: &mut Value, place: &[Segment], why: &str) -> bool {
     let Some((last, above)) = place.split_last() else { return false };
+    // An unknown key is left out. Leaving out anything else might make it missing, which would be
+    // told only after later mistakes, as if it were another one.
+    let unknown = why.starts_with("unknown field");
     let stand_ins = STAND_INS.iter().filter_map(|text| serde_json::from_str(text).ok()).map(Some);
-    for stand_in in std::iter::once(None).chain(stand_ins) {
+    let stand_ins = stand_ins.filter(|_| !unknown);
+    for stand_in in stand_ins.chain(std::iter::once(None)) {
         let mut mended = tree.clone();
         if put(&mut mended, above, last, stand_in).is_some() && moved_on(&mended, place) {
             *tree = mended;
