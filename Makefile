@@ -7,10 +7,10 @@ MAKEFLAGS += --no-print-directory
 
 CARGO ?= cargo
 
-.PHONY: help demo test test-exhaustive test-page lint bench loadtest loadtest-all
+.PHONY: help demo test test-exhaustive test-page lint bench loadtest loadtest-all loadtest-clients loadtest-vllm
 
 help: ## List these recipes (default)
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## Start two simulated engines, the ingress, two tenants and the live page; Ctrl-C ends it
 	@scripts/prerequisites.sh demo
@@ -41,6 +41,12 @@ loadtest: ## Run one load test: make loadtest SCENARIO=loadtests/scenarios/w1.ya
 
 loadtest-all: ## Reproduce every published experiment, and show what the ingress makes of it (15 min)
 	@scripts/loadtest.sh
+
+loadtest-clients: ## The same load by our client and by aiperf (installs 1.2 GB once, then 5 min)
+	@loadtests/clients/run.sh
+
+loadtest-vllm: ## A small load on a real vLLM behind the ingress (installs 1.2 GB once, then 3 min)
+	@loadtests/vllm/run.sh
 
 bench: ## Measure the hot path, and the whole beside a bare Pingora proxy (release build)
 	@scripts/prerequisites.sh build

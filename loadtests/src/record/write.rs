@@ -17,7 +17,7 @@ const BACKLOG: usize = 100_000;
 
 /// Records could not be written.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot write records: {0}")]
+#[error("cannot write records")]
 pub struct WriteError(#[from] std::io::Error);
 
 /// Writes lines to a file; gzip if its name ends in `.gz`.
