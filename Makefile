@@ -33,8 +33,8 @@ lint: ## Check format, lints, documentation, dependencies and scripts
 	$(CARGO) clippy --workspace --all-targets --locked -- --deny warnings
 	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --workspace --no-deps --locked --quiet
 	@scripts/check-dependencies.sh
-	@for script in scripts/*.sh .ci/run; do bash -n "$$script"; done
-	@if command -v shellcheck >/dev/null; then shellcheck scripts/*.sh .ci/run; fi
+	@for script in scripts/*.sh loadtests/*/*.sh .ci/run; do bash -n "$$script"; done
+	@if command -v shellcheck >/dev/null; then shellcheck scripts/*.sh loadtests/*/*.sh .ci/run; fi
 
 loadtest: ## Run one load test: make loadtest SCENARIO=loadtests/scenarios/w1.yaml
 	@scripts/loadtest.sh $(SCENARIO)
