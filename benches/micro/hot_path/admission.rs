@@ -43,5 +43,6 @@ fn policy() -> TenantPolicy {
         pool: None,
         mode: Mode::Enforce,
         may_route: false,
+        revision: Revision::FIRST,
     }
 }
