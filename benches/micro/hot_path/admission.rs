@@ -43,6 +43,5 @@ fn policy() -> TenantPolicy {
         pool: None,
         mode: Mode::Enforce,
         may_route: false,
-        revision: Revision::FIRST,
     }
 }
