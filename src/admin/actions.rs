@@ -70,11 +70,7 @@ pub async fn prestop(
 
 /// Cancel-safe: a caller that leaves ends the waiting, not the drain. One caller too many is
 /// refused the waiting, and its drain begins all the same.
-async fn begin_and_wait(
-    admin: &Admin,
-    seat: &Seat,
-    query: Query_,
-) -> Result<DrainAnswer, Refusal> {
+async fn begin_and_wait(admin: &Admin, seat: &Seat, query: Query_) -> Result<DrainAnswer, Refusal> {
     let Query(wait) = query.map_err(|error| Refusal::bad_request(error.body_text()))?;
     let limit = wait.limit(admin.default_wait)?;
     let began = Instant::now();

@@ -4,6 +4,7 @@
 pub mod answer;
 pub mod api;
 pub mod cause;
+pub mod discovery;
 pub mod drain;
 pub mod drain_port;
 pub mod endpoint_health;

@@ -16,7 +16,8 @@
 //! * Ready → Down, *confirmed*: [`HealthRules::failures`] probes failed in a row.
 //! * Down, suspected → confirmed: a probe that began after the mark failed. Now nothing is sent
 //!   there, and a pool without another endpoint answers `no_endpoint`.
-//! * Down → Ready: one healthy probe that began after the mark.
+//! * Down → Ready: one healthy probe that began after the mark; or the orchestrator, which did not
+//!   call the endpoint ready before, does so now.
 //! * Ready → Draining, *answered*: the engine gave vLLM's drain-time answer. Its health path goes
 //!   on saying 200 until the process is gone, so a healthy probe proves nothing here.
 //! * Ready, Down → Draining, *ordered*: an operator or the orchestrator said so.
@@ -205,6 +206,14 @@ impl EndpointHealth {
     /// Undo a drain, ordered or answered. Other states stay.
     pub fn restore(&mut self, now: Instant) {
         if matches!(self.state, State::Draining { .. }) {
+            self.enter(State::Ready { failures: 0 }, now);
+        }
+    }
+
+    /// An orchestrator's own probe found the process ready. Other states stay.
+    pub fn vouched(&mut self, now: Instant) {
+        *self = self.at(now);
+        if matches!(self.state, State::Down { .. }) {
             self.enter(State::Ready { failures: 0 }, now);
         }
     }

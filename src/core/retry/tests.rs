@@ -34,6 +34,32 @@ fn our_own_shortage_says_nothing_about_the_endpoint() {
 }
 
 #[test]
+fn a_stream_may_move_while_an_attempt_is_left() {
+    let mut stream = Attempts::new(3, Kind::Stream, false);
+    assert!(stream.may_move());
+    stream.moved();
+    assert!(stream.may_move());
+    stream.moved();
+    assert!(!stream.may_move());
+    for stays in [
+        Attempts::new(3, Kind::Answer, false),
+        Attempts::new(3, Kind::Read, false),
+        Attempts::new(3, Kind::Stream, true),
+        Attempts::new(1, Kind::Stream, false),
+    ] {
+        assert!(!stays.may_move());
+    }
+    // It was not begun by an engine that then died of it.
+    assert!(stream_after_a_move().fail(LostEarly, false).again);
+}
+
+fn stream_after_a_move() -> Attempts {
+    let mut stream = Attempts::new(3, Kind::Stream, false);
+    stream.moved();
+    stream
+}
+
+#[test]
 fn a_stale_pooled_connection_says_nothing_about_its_endpoint() {
     let stale = unanswered(true, 3);
     let free = Judgement { mark: None, again: true, paid: false, avoid: false, end: UNREACHABLE };
