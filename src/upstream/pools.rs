@@ -111,6 +111,12 @@ impl Pools {
         }
     }
 
+    /// What is followed now.
+    #[cfg(test)]
+    pub(super) fn sources(&self) -> Vec<config::Discovery> {
+        lock(&self.finders).values().map(|finder| finder.source().clone()).collect()
+    }
+
     /// The pool called `id`.
     pub fn get(&self, id: &PoolId) -> Option<Arc<Pool>> {
         self.pools.load().iter().find(|pool| pool.id() == id).map(Arc::clone)

@@ -11,6 +11,8 @@
 
 mod client;
 mod slices;
+#[cfg(test)]
+mod tests;
 mod trouble;
 
 use super::Pauses;
@@ -66,7 +68,7 @@ impl Follower {
         Self::with(pool, wanted, cluster())
     }
 
-    pub fn with(pool: Arc<Pool>, wanted: Wanted, connect: Connect) -> Self {
+    fn with(pool: Arc<Pool>, wanted: Wanted, connect: Connect) -> Self {
         Self {
             outage: Outage::new(pool.id().clone()),
             pool,
