@@ -98,7 +98,8 @@ impl Endpoint {
         });
     }
 
-    /// It is of the pool no longer: requests that wait here may go elsewhere.
+    /// It is of the pool no longer, or nobody listens there: requests that wait here may go
+    /// elsewhere.
     pub(super) fn left(&self) {
         self.departures.send_replace(());
     }
@@ -162,13 +163,13 @@ impl Endpoint {
         lock(&self.known).health.probe_delay()
     }
 
-    fn judge(&self, change: impl FnOnce(&mut EndpointHealth, std::time::Instant)) {
-        self.change(|known, now| change(&mut known.health, now.into_std()));
+    fn judge(&self, change: impl FnOnce(&mut EndpointHealth, std::time::Instant)) -> bool {
+        self.change(|known, now| change(&mut known.health, now.into_std()))
     }
 
     /// Make a change. If it changes the phase, tell an operator, the keeper, and those who wait
-    /// here if the endpoint leaves.
-    fn change(&self, change: impl FnOnce(&mut Known, Instant)) {
+    /// here if the endpoint leaves. Whether it changed the phase.
+    fn change(&self, change: impl FnOnce(&mut Known, Instant)) -> bool {
         let now = Instant::now();
         let (before, after) = {
             let mut known = lock(&self.known);
@@ -186,6 +187,7 @@ impl Endpoint {
                 self.left();
             }
         }
+        before != after
     }
 }
 
@@ -213,8 +215,8 @@ impl EndpointLease {
         Some(Self { endpoint, address, chosen_at: now, departures, _counted: counted })
     }
 
-    /// Resolves when the endpoint begins to leave: it terminates, drains, or is of the pool no
-    /// longer. It does not borrow the lease. Cancel-safe.
+    /// Resolves when the endpoint begins to leave: it terminates, drains, refuses connections, or
+    /// is of the pool no longer. It does not borrow the lease. Cancel-safe.
     pub fn leaving(&self) -> impl Future<Output = ()> + Send + use<> {
         let mut departures = self.departures.clone();
         async move {
@@ -244,6 +246,9 @@ impl EndpointLease {
     /// since this lease was picked.
     pub fn mark(&self, mark: Mark) {
         let chosen_at = self.chosen_at.into_std();
-        self.endpoint.judge(|health, now| health.mark(mark, chosen_at, now));
+        let changed = self.endpoint.judge(|health, now| health.mark(mark, chosen_at, now));
+        if changed && mark == Mark::Refused {
+            self.endpoint.left();
+        }
     }
 }

@@ -83,8 +83,10 @@ const FORGIVEN_AFTER: Duration = Duration::from_secs(30);
 /// What a request saw that speaks against its endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
-    /// No connection: refused, unreachable or too slow.
+    /// No connection: unreachable or too slow.
     Unreachable,
+    /// The connection was refused: nobody listens there any more.
+    Refused,
     /// A fresh connection ended before any answer, or an answer ended before its first token.
     Lost,
     /// The engine answered that it is shutting down.
@@ -164,7 +166,7 @@ impl EndpointHealth {
             (State::Ready { .. } | State::Down { .. }, Mark::DrainAnswer) => {
                 self.enter(State::Draining { ordered: false }, now);
             }
-            (State::Ready { .. }, Mark::Unreachable | Mark::Lost) => {
+            (State::Ready { .. }, Mark::Unreachable | Mark::Refused | Mark::Lost) => {
                 self.go_down(false, now);
             }
             (State::Down { .. } | State::Draining { .. }, _) => {}

@@ -56,8 +56,10 @@ const ENGINE_DEAD: &str = "EngineCore encountered an issue";
 /// Why an attempt failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure<'a> {
-    /// Refused, unreachable or not in time; nothing was sent.
+    /// Unreachable, or not in time; nothing was sent.
     NotConnected,
+    /// The connection was refused; nothing was sent.
+    Refused,
     /// This process could not open a connection, whoever is at the other end
     /// ([`is_own_shortage`](super::shortage::is_own_shortage)); nothing was sent.
     OwnShortage,
@@ -187,6 +189,7 @@ impl Attempts {
         let lost = if self.kind == Kind::Answer { Work::Unknown } else { Work::Lost };
         match failure {
             Failure::NotConnected => (Work::None, Some(Mark::Unreachable), unreachable),
+            Failure::Refused => (Work::None, Some(Mark::Refused), unreachable),
             Failure::OwnShortage => (Work::None, None, End::Refuse(Reason::NoEndpoint)),
             Failure::Unanswered { .. } if stale => (Work::None, None, unreachable),
             Failure::Unanswered { .. } | Failure::LostEarly => {

@@ -1,5 +1,5 @@
 use super::Failure::{
-    EarlyError, LostEarly, NotConnected, OwnShortage, Status, TimedOut, Unanswered,
+    EarlyError, LostEarly, NotConnected, OwnShortage, Refused, Status, TimedOut, Unanswered,
 };
 use super::*;
 use proptest::prelude::*;
@@ -26,6 +26,7 @@ fn unanswered(reused: bool, millis: u64) -> Failure<'static> {
 #[test]
 fn what_was_never_sent_is_sent_elsewhere() {
     assert_eq!(first(NotConnected), judged(Some(Mark::Unreachable), true, UNREACHABLE));
+    assert_eq!(first(Refused), judged(Some(Mark::Refused), true, UNREACHABLE));
 }
 
 #[test]
