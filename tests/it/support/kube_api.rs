@@ -22,6 +22,8 @@ pub enum Mood {
     Hangs,
     /// 410 to every watch, as a status and not in the stream.
     RefusesWatches,
+    /// Ends every watch before it says anything.
+    EndsWatches,
 }
 
 /// One request that arrived.
@@ -225,6 +227,9 @@ impl Drop for KubeApi {
     }
 }
 
+const WATCH_HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\
+                          transfer-encoding: chunked\r\n\r\n";
+
 struct Connection {
     stream: TcpStream,
     state: Arc<Mutex<State>>,
@@ -237,6 +242,9 @@ impl Connection {
         while let Some(asked) = self.request().await {
             let mood = {
                 let mut state = self.lock();
+                if state.cuts != cuts {
+                    return;
+                }
                 state.asked.push(asked.clone());
                 state.mood
             };
@@ -249,10 +257,13 @@ impl Connection {
                 Mood::RefusesWatches if asked.is_watch() => {
                     self.status(410, "too old resource version").await
                 }
+                Mood::EndsWatches if asked.is_watch() => {
+                    self.write(&format!("{WATCH_HEAD}0\r\n\r\n")).await
+                }
                 _ if asked.is_watch() => self.watch(&asked).await,
                 _ => self.list(&asked).await,
             };
-            if !goes_on || self.lock().cuts != cuts {
+            if !goes_on {
                 return;
             }
         }
@@ -305,14 +316,12 @@ impl Connection {
 
     /// Stream what happens from the version on; `false` once the connection is over.
     async fn watch(&mut self, asked: &Asked) -> bool {
-        let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\
-                    transfer-encoding: chunked\r\n\r\n";
         let begun = {
             let mut state = self.lock();
             state.watching += 1;
             (state.cuts, state.ends, state.expiries)
         };
-        let goes_on = self.write(head).await && self.stream_events(asked, begun).await;
+        let goes_on = self.write(WATCH_HEAD).await && self.stream_events(asked, begun).await;
         self.lock().watching -= 1;
         goes_on
     }

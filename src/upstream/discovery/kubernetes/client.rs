@@ -1,10 +1,13 @@
 //! The way to the API server.
 
+use super::pace::Paced;
 use futures::future::BoxFuture;
+use kube::client::ClientBuilder;
 use kube::config::InferConfigError;
 use kube::{Client, Config};
 use std::sync::Arc;
 use std::time::Duration;
+use tower::layer::layer_fn;
 
 /// How long one watch lasts before the API server ends it and it is taken up again. A connection
 /// that died unnoticed is given up a few seconds after that, so this bounds how long we may be
@@ -38,5 +41,6 @@ pub(super) fn client(mut config: Config) -> Result<Client, NoCluster> {
     config.read_timeout = Some(SILENCE);
     config.reset_reader_on_write = true;
     config.default_retry = false;
-    Ok(Client::try_from(config)?)
+    let builder = ClientBuilder::try_from(config)?;
+    Ok(builder.with_layer(&layer_fn(Paced::new)).build())
 }

@@ -6,10 +6,11 @@
 //! part. Added here:
 //!
 //! * Nothing waits for ever: a list, and a watch that has gone silent, are given up and begun
-//!   again.
+//!   again. Nothing is asked without a pause either (`pace`).
 //! * While the API server is away, the pool keeps what it has.
 
 mod client;
+mod pace;
 mod slices;
 #[cfg(test)]
 mod tests;

@@ -202,6 +202,19 @@ async fn a_server_that_hangs_is_asked_again() {
 }
 
 #[tokio::test]
+async fn a_server_that_ends_every_watch_is_not_flooded() {
+    let api = KubeApi::start().await;
+    api.set(Mood::EndsWatches);
+    let watched = Watched::start(&api, PortRef::Number(PORT));
+    let begun = Instant::now();
+    eventually("five watches", || api.asked().len() > 5).await;
+    assert!(begun.elapsed() >= Duration::from_millis(450), "{:?}", begun.elapsed());
+    api.set(Mood::Serves);
+    api.put("one", PORT, &[ready(A, "a")]);
+    watched.becomes(&[(A, Ready)], Instant::now()).await;
+}
+
+#[tokio::test]
 async fn another_pod_at_the_same_address_begins_with_a_clean_ledger() {
     let api = KubeApi::start().await;
     api.put("one", PORT, &[ready(A, "old")]);

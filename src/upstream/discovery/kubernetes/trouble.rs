@@ -20,7 +20,8 @@ impl Trouble {
     /// The failure of a watch in `namespace`.
     pub fn of(error: &WatchError, namespace: &str) -> Self {
         let code = status(error);
-        let passing = matches!(error, WatchError::WatchFailed(_)) || code == Some(410);
+        let cut = matches!(error, WatchError::WatchFailed(_)) && code.is_none();
+        let passing = cut || code == Some(410);
         Self {
             text: chain(error),
             remedy: match code {
@@ -35,9 +36,11 @@ impl Trouble {
             // The watcher lists anew only if the stream itself says 410. Credentials may have been
             // renewed since the client was made.
             begin_again: match error {
-                WatchError::WatchStartFailed(_) => matches!(code, Some(401 | 410)),
+                WatchError::WatchStartFailed(_) | WatchError::WatchFailed(_) => {
+                    matches!(code, Some(401 | 410))
+                }
                 WatchError::InitialListFailed(_) => code == Some(401),
-                _ => false,
+                WatchError::WatchError(_) | WatchError::NoResourceVersion => false,
             },
         }
     }
