@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 /// A connection is left alone for so long after it was accepted: its head may be on the way.
-const HEAD_GRACE: Duration = Duration::from_millis(100);
+const HEAD_GRACE: Duration = Duration::from_millis(250);
 /// The same for an answer after its head came.
 const ANSWER_GRACE: Duration = Duration::from_secs(1);
 

@@ -7,11 +7,11 @@
 use super::places::{Place, Places};
 use super::stall::Stall;
 use crate::core::seldom::Seldom;
-use crate::core::shortage::is_own_shortage;
 use axum::{Extension, Router};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use std::io::ErrorKind;
 use std::net::IpAddr;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
@@ -77,7 +77,8 @@ async fn accept(listener: &TcpListener) -> Option<(TcpStream, IpAddr)> {
             if let Some(silent) = FAILED.pass(Instant::now().into_std()) {
                 tracing::warn!(%error, silent, "the admin port cannot accept a connection");
             }
-            if is_own_shortage(&error) {
+            // Unless the client is to blame, the next would fail too.
+            if error.kind() != ErrorKind::ConnectionAborted {
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
             None

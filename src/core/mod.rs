@@ -3,6 +3,7 @@
 
 pub mod answer;
 pub mod api;
+pub mod body_book;
 pub mod cause;
 pub mod discovery;
 pub mod drain;

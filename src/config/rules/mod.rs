@@ -5,6 +5,7 @@
 
 mod identity;
 mod keys;
+mod limits;
 mod listen;
 mod pools;
 mod serving;
@@ -23,4 +24,5 @@ pub(super) fn check(raw: &RawConfig, report: &Report<'_>) {
     serving::check(raw, report);
     identity::check(raw, report);
     timing::check(raw, report);
+    limits::check(raw, report);
 }

@@ -63,7 +63,7 @@ fn there_is_one_source_and_no_list_beside_it() {
 fn two_pools_do_not_find_the_same_engines() {
     let second = |source: &str| {
         let text = discovered("{dns: 'vllm:8000'}").replace("models: ['*']", "models: [x]");
-        let pool = format!("  - {{name: q, models: [y], discovery: {source}}}\ntenants:");
+        let pool = format!("- {{name: q, models: [y], discovery: {source}}}\ntenants:");
         text.replace("tenants:", &pool)
     };
     let problem = "pools[1].discovery: the same source as pools[0].discovery";

@@ -60,9 +60,15 @@ pub(super) async fn run(
         }
     };
     // While it waited a reload may have removed the pool, or brought another of its name.
-    let Some(pool) = gateway.pools.get(&request.pool) else {
-        drop(admitted);
-        return refuse(client, account, Outcome::Rejected, &pool_gone()).await;
+    let (pool, room) = match (gateway.pools.get(&request.pool), gateway.engine_room()) {
+        (Some(pool), Some(room)) => (pool, room),
+        (pool, _) => {
+            let rejection = if pool.is_none() { pool_gone() } else { no_connection() };
+            // The slot is back before the client hears that it may try again.
+            let _answering = admitted.permit.holder().answering();
+            drop(admitted);
+            return refuse(client, account, Outcome::Rejected, &rejection).await;
+        }
     };
     context.pool = pool;
     arrival.admitted();
@@ -72,7 +78,8 @@ pub(super) async fn run(
     }
     // The slot is back before the client has its last bytes; a drain waits for those too.
     let _answering = admitted.permit.holder().answering();
-    forward(&context, client, request, Work::new(admitted.permit, demand), account).await
+    let work = Work::new(admitted.permit, demand, room);
+    forward(&context, client, request, work, account).await
 }
 
 enum NotAdmitted {
@@ -146,6 +153,11 @@ async fn forward(
 
 fn pool_gone() -> Rejection {
     Rejection::new(Reason::NoEndpoint, "The pool of this model is gone.")
+}
+
+/// Nothing was asked of an engine: `core::shortage` met before it comes to that.
+fn no_connection() -> Rejection {
+    Rejection::new(Reason::NoEndpoint, "This replica can open no connection now.")
 }
 
 /// The request ran out of `timeouts.total` before an engine answered.
