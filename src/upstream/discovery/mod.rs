@@ -6,7 +6,8 @@
 //! * A source that cannot be asked changes nothing: the last list stays in use. Only a list that
 //!   was really given takes endpoints away, and an empty one takes all.
 //! * A list is put in force whole and at once (`Pool::discovered`).
-//! * It never gives up: pauses between attempts double up to [`LONGEST_PAUSE`], with jitter.
+//! * It never gives up: pauses between attempts double up to [`LONGEST_PAUSE`], with jitter; the
+//!   first is none.
 //!   An outage is logged when it begins and when it ends.
 //!
 //! Dropping the finder ends the task.
@@ -26,7 +27,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
-/// The pause after a first failure; a connection that was cut is taken up again at once.
+/// The pause after a second failure; after a first one, such as a watch that was cut, there is none.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 /// The longest pause between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
@@ -79,8 +80,13 @@ impl Pauses {
         let now = Instant::now();
         let forgiven = self.last.is_none_or(|last| now - last > FORGIVEN_AFTER);
         self.failures = if forgiven { 1 } else { self.failures.saturating_add(1) };
-        let factor = 1_u32.checked_shl(self.failures - 1).unwrap_or(u32::MAX);
-        let pause = FIRST_PAUSE.saturating_mul(factor).min(LONGEST_PAUSE);
+        let pause = match self.failures.checked_sub(2) {
+            Some(doublings) => {
+                let factor = 1_u32.checked_shl(doublings).unwrap_or(u32::MAX);
+                FIRST_PAUSE.saturating_mul(factor).min(LONGEST_PAUSE)
+            }
+            None => Duration::ZERO,
+        };
         self.last = Some(now + pause);
         pause.mul_f64(rand::rng().random_range(0.5..=1.0))
     }
