@@ -2,14 +2,13 @@
 
 use super::descriptors::Descriptors;
 use super::observer::Observer;
+use super::store::Store;
 use crate::admission::{AdmissionController, HoldEstimates, Holders};
 use crate::config::Config;
 use crate::core::ids::ModelName;
 use crate::core::policy::ModelSet;
-use crate::core::quota::QuotaStore;
 use crate::lifecycle::Lifecycle;
 use crate::proxy::{EngineTimeouts, Engines, Gateway, Live, Parts};
-use crate::quota::memory::MemoryStore;
 use crate::telemetry::{Labels, Params, Telemetry, TelemetryError};
 use crate::upstream::Pools;
 use std::collections::BTreeSet;
@@ -28,12 +27,12 @@ pub(super) struct Process {
     pub admission: Arc<AdmissionController>,
     pub holders: Arc<Holders>,
     pub pools: Arc<Pools>,
-    pub store: Arc<dyn QuotaStore>,
+    pub store: Store,
     pub descriptors: Descriptors,
 }
 
 impl Process {
-    /// Build everything; nothing listens yet.
+    /// Build everything; nothing listens yet. Must be called inside a runtime.
     ///
     /// # Errors
     /// The record file cannot be opened.
@@ -44,11 +43,11 @@ impl Process {
             records: config.records.path.clone(),
             version: VERSION,
         })?;
-        let store: Arc<dyn QuotaStore> = Arc::new(MemoryStore::new());
         let holders = Holders::new();
+        let store = Store::new(&config.quota, &telemetry, &holders);
         let estimates = Arc::new(HoldEstimates::default());
         let admission =
-            Arc::new(AdmissionController::new(store.clone(), estimates.clone(), holders.clone()));
+            Arc::new(AdmissionController::new(store.port(), estimates.clone(), holders.clone()));
         let pools = Arc::new(Pools::new(config.pools.iter()));
         let endpoints = config.pools.iter().map(|pool| pool.endpoints.len()).sum();
         let descriptors = Descriptors::of_process(endpoints);
@@ -70,7 +69,7 @@ impl Process {
             gateway: self.gateway.clone(),
             telemetry: self.telemetry.clone(),
             holders: self.holders.clone(),
-            store: self.store.clone(),
+            store: self.store.port(),
             pools: self.pools.clone(),
             lifecycle,
             started: Instant::now(),

@@ -9,6 +9,7 @@ mod observer;
 mod reload;
 mod serve;
 mod signals;
+mod store;
 mod tls;
 
 pub use listener::BindError;

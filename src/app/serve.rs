@@ -47,7 +47,10 @@ fn start(args: ServeArgs) -> Result<ExitCode, Failure> {
         .worker_threads(config.runtime.threads.get())
         .enable_all()
         .build()?;
-    let process = Process::new(config)?;
+    let process = {
+        let _inside = runtime.enter();
+        Process::new(config)?
+    };
     let telemetry = process.telemetry.clone();
     let code = runtime.block_on(run(process, &args.config))?;
     // What is left are idle connections, which nothing waits for.
@@ -71,6 +74,7 @@ async fn run(process: Process, path: &Path) -> Result<u8, Failure> {
     let reloader = Reloader::new(path, process.clone(), admin.clone())?;
     process.pools.keep();
     let max_clients = process.descriptors.clients;
+    process.store.ready().await;
     tracing::info!(
         version = VERSION,
         proxy = %proxy_port.local_addr()?,
@@ -95,6 +99,7 @@ async fn run(process: Process, path: &Path) -> Result<u8, Failure> {
         never = door.open() => match never {},
         never = reloader.run() => match never {},
     };
+    process.store.leave().await;
     // A blocked drain call gets its answer.
     let _ = serving_admin.await;
     Ok(code)

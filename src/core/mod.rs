@@ -4,6 +4,7 @@
 pub mod answer;
 pub mod api;
 pub mod body_book;
+pub mod budget;
 pub mod cause;
 pub mod discovery;
 pub mod drain;

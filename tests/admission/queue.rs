@@ -191,7 +191,10 @@ async fn a_raised_pool_cap_starts_those_who_wait_and_a_lowered_one_holds_them() 
     for _ in 0..5 {
         waiting.push(rig.queue(ask()).await);
     }
-    let cap = |cap| rig.controller.apply_pools([("p".into(), Some(cap)), ("q".into(), None)]);
+    let cap = |cap| {
+        let caps = [("p".into(), pool_cap(Some(cap))), ("q".into(), pool_cap(None))];
+        rig.controller.apply_pools(caps);
+    };
     // No request arrives and none ends: the reload alone starts two more.
     cap(3);
     let mut running = vec![first];

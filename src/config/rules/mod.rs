@@ -8,6 +8,7 @@ mod keys;
 mod limits;
 mod listen;
 mod pools;
+mod quota;
 mod serving;
 mod tenants;
 mod timing;
@@ -25,4 +26,5 @@ pub(super) fn check(raw: &RawConfig, report: &Report<'_>) {
     identity::check(raw, report);
     timing::check(raw, report);
     limits::check(raw, report);
+    quota::check(raw, report);
 }

@@ -2,6 +2,7 @@
 //! shows progress. Until then nothing reaches the client, so a lost attempt is unseen.
 
 use super::work::Attempt;
+use crate::admission::Permit;
 use crate::core::api::Api;
 use crate::core::retry::Failure;
 use crate::core::seldom::Seldom;
@@ -37,6 +38,8 @@ pub(super) struct Question<'a> {
     pub head_hold: Duration,
     /// When this search for an answer ends by itself.
     pub first_byte: Instant,
+    /// Asked before anything is sent: the slot may have been lost while we connected.
+    pub permit: &'a Permit,
 }
 
 /// An engine's answer, of which the client has seen nothing.
@@ -60,6 +63,8 @@ pub(super) enum Lost {
     NotConnected { refused: bool },
     /// This process could open no connection. No engine saw anything.
     OwnShortage,
+    /// The slot was lost before anything was sent. No other engine may be asked either.
+    NoSlot,
     /// The connection ended before an answer.
     Unanswered { reused: bool },
     /// An answer of 500 or above, read whole.
@@ -79,7 +84,7 @@ impl Lost {
     pub fn as_failure(&self, after: Duration) -> Failure<'_> {
         match self {
             Self::NotConnected { refused: true } => Failure::Refused,
-            Self::NotConnected { refused: false } => Failure::NotConnected,
+            Self::NotConnected { refused: false } | Self::NoSlot => Failure::NotConnected,
             Self::OwnShortage => Failure::OwnShortage,
             Self::Unanswered { reused } => Failure::Unanswered { reused: *reused, after },
             Self::Status { head, body } => Failure::Status { status: head.status.as_u16(), body },
@@ -106,6 +111,9 @@ pub(super) async fn attempt(
         // From HTTP/1.0; in HTTP/1.1 there must be one.
         let host = head.insert_header(header::HOST, attempt.lease.address().to_string());
         host.map_err(|_| Lost::Unanswered { reused: false })?;
+    }
+    if !question.permit.may_begin() {
+        return Err(Lost::NoSlot);
     }
     if let Err(error) = call.ask(head, question.body).await {
         tracing::debug!(error = error.etype().as_str(), "no answer from the engine");

@@ -7,6 +7,7 @@ use super::attempt::{Lost, Question, Reply, attempt};
 use super::ingress::Request;
 use super::run::{Context, total_passed};
 use super::work::{Attempt, Work};
+use crate::admission::Permit;
 use crate::config::OnEngineAbort;
 use crate::core::cause::Selection;
 use crate::core::outcome::Outcome;
@@ -46,7 +47,7 @@ pub(super) async fn find(
     let holder = permit.holder();
     tokio::select! {
         biased;
-        found = Search { context, request, head, first_byte, account, holder }.run(attempt) => found,
+        found = Search { context, request, head, first_byte, account, permit }.run(attempt) => found,
         () = client.gone() => Err(Stop::Gone("first byte")),
         cause = holder.cut() => Err(Stop::cut(cause)),
         () = sleep_until(context.total) => Err(Stop::Refuse(Outcome::TimedOut, total_passed())),
@@ -88,7 +89,7 @@ struct Search<'a> {
     head: RequestHeader,
     first_byte: Instant,
     account: &'a mut Account,
-    holder: &'a crate::admission::Holder,
+    permit: &'a Permit,
 }
 
 impl Search<'_> {
@@ -113,6 +114,9 @@ impl Search<'_> {
                 }
                 Ended::Lost(lost) => lost,
             };
+            if matches!(lost, Lost::NoSlot) {
+                return Err(slot_lost());
+            }
             let next = attempts.failed(&running.lease, lost.as_failure(asked.elapsed()), false);
             tracing::debug!(endpoint = %running.lease.id(), ?next, "an attempt failed");
             self.context.gateway.engines.end(&mut running.call).await;
@@ -154,7 +158,7 @@ impl Search<'_> {
     fn chosen(&mut self, lease: &EndpointLease, again: bool) {
         let selection = if again { Selection::Retry } else { Selection::LeastRequest };
         self.context.gateway.telemetry.selected(self.context.pool.id(), selection);
-        self.holder.set_endpoint(lease.id().clone());
+        self.permit.holder().set_endpoint(lease.id().clone());
         self.account.endpoint = Some(lease.id().clone());
         self.account.attempts += 1;
     }
@@ -172,6 +176,7 @@ impl Search<'_> {
             },
             head_hold: config.timeouts.head_hold,
             first_byte: self.first_byte,
+            permit: self.permit,
         };
         let answer = attempt(&self.context.gateway.engines, &question, running).await;
         self.account.upstream_status = match &answer {
@@ -234,6 +239,12 @@ fn message_of(reason: Reason, last: Option<&Lost>) -> &'static str {
         (_, Some(Lost::HalfStatus(_))) => "The engine's error answer was not whole.",
         _ => "The engine closed the connection unanswered.",
     }
+}
+
+/// This replica lost its quota lease between the grant and the first byte.
+fn slot_lost() -> Stop {
+    let message = "Whether a slot is free cannot be told at the moment.";
+    Stop::refuse(Rejection::new(Reason::QuotaUnavailable, message))
 }
 
 /// The honest status of a stream whose first word was an error.

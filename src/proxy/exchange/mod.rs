@@ -94,11 +94,19 @@ enum Stop {
 impl Stop {
     /// Cut before anything reached the client.
     fn cut(cause: CutCause) -> Self {
-        let (outcome, message) = match cause {
-            CutCause::Operator => (Outcome::Truncated, "The request was ended by an operator."),
-            _ => (Outcome::DrainCut, "This replica is shutting down."),
+        let (outcome, reason, message) = match cause {
+            CutCause::Operator => {
+                (Outcome::Truncated, Reason::Draining, "The request was ended by an operator.")
+            }
+            CutCause::Fence => {
+                let message = "This replica lost its quota lease.";
+                (Outcome::Truncated, Reason::QuotaUnavailable, message)
+            }
+            CutCause::Drain | CutCause::EndpointDrain => {
+                (Outcome::DrainCut, Reason::Draining, "This replica is shutting down.")
+            }
         };
-        Self::Refuse(outcome, Rejection::new(Reason::Draining, message))
+        Self::Refuse(outcome, Rejection::new(reason, message))
     }
 
     /// Refused before anything was asked of an engine.

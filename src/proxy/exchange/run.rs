@@ -8,6 +8,7 @@ use super::work::Work;
 use super::{End, Stop, deliver};
 use crate::admission::{AdmitRequest, Admitted, Refused};
 use crate::core::outcome::Outcome;
+use crate::core::policy::PoolCap;
 use crate::core::reason::Reason;
 use crate::core::rejection::{LimitInfo, LimitUnit, Rejection};
 use crate::proxy::client::Client;
@@ -100,7 +101,10 @@ async fn admit(
         policy: request.policy.clone(),
         model: account.model.clone(),
         pool: request.pool.clone(),
-        pool_cap: context.pool.spec().max_in_flight,
+        pool_cap: PoolCap {
+            max_in_flight: context.pool.spec().max_in_flight,
+            revision: context.live.config.revision,
+        },
     };
     tokio::select! {
         biased;

@@ -12,7 +12,7 @@ pub(in crate::config) use measure::{duration, size, whole};
 pub(in crate::config) use secret::{key_hash, redis_url, variable};
 pub(in crate::config) use service::{dns_label, service_port};
 pub use words::is_label;
-pub(in crate::config) use words::{flag, label, one_of, path, text, url_path};
+pub(in crate::config) use words::{flag, key_prefix, label, one_of, path, text, url_path};
 
 /// A value that does not fit.
 #[derive(Debug, PartialEq, Eq)]
