@@ -13,6 +13,7 @@ mod bad_input;
 mod bodies;
 mod broken;
 mod cancel;
+mod discovery;
 mod drain;
 mod failover;
 mod headers;

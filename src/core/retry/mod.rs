@@ -21,10 +21,17 @@
 //! | the same, of status 4xx | no: the request's fault | – | the engine's error |
 //! | no answer in time | no: it may be at work | – | `upstream_timeout` |
 //! | the client has seen bytes | no | as above | broken |
+//! | none, but the endpoint leaves before the first token | stream: moved, unpaid | – | stays there |
 //!
 //! "Once": a request that an engine may have begun is repeated at most once whatever the
 //! configuration allows, so a request that kills engines meets two of them, not all. An *answer*
 //! that is lost may be finished work, of which only the delivery failed; it is not done twice.
+//!
+//! "Moved": a stream that waits for its first token at an endpoint that leaves is taken back and
+//! sent to one that stays; it would have to hurry for the endpoint's deadline otherwise. Nothing is
+//! multiplied, since the first engine is told to stop, so this costs no retry budget; it counts as
+//! an attempt, so that a request does not flee from a whole rollout. A move that cannot be made is
+//! no failure: the request stays where it is.
 
 use super::endpoint_health::Mark;
 use super::reason::Reason;
@@ -49,8 +56,10 @@ const ENGINE_DEAD: &str = "EngineCore encountered an issue";
 /// Why an attempt failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure<'a> {
-    /// Refused, unreachable or not in time; nothing was sent.
+    /// Unreachable, or not in time; nothing was sent.
     NotConnected,
+    /// The connection was refused; nothing was sent.
+    Refused,
     /// This process could not open a connection, whoever is at the other end
     /// ([`is_own_shortage`](super::shortage::is_own_shortage)); nothing was sent.
     OwnShortage,
@@ -143,6 +152,16 @@ impl Attempts {
         self.failed
     }
 
+    /// Whether the request may be taken from an endpoint that leaves.
+    pub fn may_move(&self) -> bool {
+        self.kind == Kind::Stream && !self.gateway && self.failed + 1 < self.max
+    }
+
+    /// It was taken, before its first token.
+    pub const fn moved(&mut self) {
+        self.failed += 1;
+    }
+
     /// Judge the failure of the present attempt. `client_has_bytes`: the answer was already
     /// passed on in part.
     pub fn fail(&mut self, failure: Failure<'_>, client_has_bytes: bool) -> Judgement {
@@ -170,6 +189,7 @@ impl Attempts {
         let lost = if self.kind == Kind::Answer { Work::Unknown } else { Work::Lost };
         match failure {
             Failure::NotConnected => (Work::None, Some(Mark::Unreachable), unreachable),
+            Failure::Refused => (Work::None, Some(Mark::Refused), unreachable),
             Failure::OwnShortage => (Work::None, None, End::Refuse(Reason::NoEndpoint)),
             Failure::Unanswered { .. } if stale => (Work::None, None, unreachable),
             Failure::Unanswered { .. } | Failure::LostEarly => {

@@ -1,5 +1,5 @@
 use super::Failure::{
-    EarlyError, LostEarly, NotConnected, OwnShortage, Status, TimedOut, Unanswered,
+    EarlyError, LostEarly, NotConnected, OwnShortage, Refused, Status, TimedOut, Unanswered,
 };
 use super::*;
 use proptest::prelude::*;
@@ -26,11 +26,38 @@ fn unanswered(reused: bool, millis: u64) -> Failure<'static> {
 #[test]
 fn what_was_never_sent_is_sent_elsewhere() {
     assert_eq!(first(NotConnected), judged(Some(Mark::Unreachable), true, UNREACHABLE));
+    assert_eq!(first(Refused), judged(Some(Mark::Refused), true, UNREACHABLE));
 }
 
 #[test]
 fn our_own_shortage_says_nothing_about_the_endpoint() {
     assert_eq!(first(OwnShortage), judged(None, true, End::Refuse(Reason::NoEndpoint)));
+}
+
+#[test]
+fn a_stream_may_move_while_an_attempt_is_left() {
+    let mut stream = Attempts::new(3, Kind::Stream, false);
+    assert!(stream.may_move());
+    stream.moved();
+    assert!(stream.may_move());
+    stream.moved();
+    assert!(!stream.may_move());
+    for stays in [
+        Attempts::new(3, Kind::Answer, false),
+        Attempts::new(3, Kind::Read, false),
+        Attempts::new(3, Kind::Stream, true),
+        Attempts::new(1, Kind::Stream, false),
+    ] {
+        assert!(!stays.may_move());
+    }
+    // It was not begun by an engine that then died of it.
+    assert!(stream_after_a_move().fail(LostEarly, false).again);
+}
+
+fn stream_after_a_move() -> Attempts {
+    let mut stream = Attempts::new(3, Kind::Stream, false);
+    stream.moved();
+    stream
 }
 
 #[test]

@@ -83,7 +83,8 @@ impl Lost {
     /// In the words of the retry rules; the attempt was made `after` ago.
     pub fn as_failure(&self, after: Duration) -> Failure<'_> {
         match self {
-            Self::NotConnected { .. } | Self::NoSlot => Failure::NotConnected,
+            Self::NotConnected { refused: true } => Failure::Refused,
+            Self::NotConnected { refused: false } | Self::NoSlot => Failure::NotConnected,
             Self::OwnShortage => Failure::OwnShortage,
             Self::Unanswered { reused } => Failure::Unanswered { reused: *reused, after },
             Self::Status { head, body } => Failure::Status { status: head.status.as_u16(), body },

@@ -17,9 +17,10 @@ use crate::core::retry::{End, Kind};
 use crate::core::stream::TrackerOptions;
 use crate::proxy::client::Client;
 use crate::proxy::heads::{Towards, engine_head};
-use crate::upstream::{EndpointLease, Next};
+use crate::upstream::{Attempts, EndpointLease, Next};
 use bytes::Bytes;
 use pingora_http::{RequestHeader, ResponseHeader};
+use std::pin::pin;
 use tokio::time::{Instant, sleep, sleep_until};
 
 /// What the client is to get.
@@ -74,6 +75,14 @@ fn upstream_head(
     })
 }
 
+/// How an attempt ended.
+enum Ended {
+    Reply(Box<Reply>),
+    /// Its endpoint leaves; the request goes on at this one.
+    Moved(EndpointLease),
+    Lost(Lost),
+}
+
 struct Search<'a> {
     context: &'a Context<'a>,
     request: &'a Request,
@@ -86,18 +95,24 @@ struct Search<'a> {
 impl Search<'_> {
     async fn run(mut self, slot: &mut Option<Attempt>) -> Result<Found, Stop> {
         let mut attempts = self.context.pool.attempts(kind(self.request, &self.head));
-        let mut last = None;
+        let (mut last, mut moved) = (None, None);
         loop {
-            let lease = match attempts.pick() {
+            let lease = match moved.take().map_or_else(|| attempts.pick(), Ok) {
                 Ok(lease) => lease,
                 Err(end) => return give_up(end, last),
             };
             self.chosen(&lease, attempts.number() > 1);
             let running = slot.insert(Attempt { lease, call: None });
             let asked = Instant::now();
-            let lost = match self.attempt(running).await {
-                Ok(reply) => return Ok(Found::Reply(Box::new(reply))),
-                Err(lost) => lost,
+            let lost = match self.attempt_here(running, &mut attempts).await {
+                Ended::Reply(reply) => return Ok(Found::Reply(reply)),
+                Ended::Moved(lease) => {
+                    self.context.gateway.engines.end(&mut running.call).await;
+                    *slot = None;
+                    moved = Some(lease);
+                    continue;
+                }
+                Ended::Lost(lost) => lost,
             };
             if matches!(lost, Lost::NoSlot) {
                 return Err(slot_lost());
@@ -112,6 +127,31 @@ impl Search<'_> {
                 Next::Retry { pause } => sleep(pause).await,
             }
             last = Some(lost);
+        }
+    }
+
+    /// The attempt, for as long as its endpoint stays or the request has nowhere else to go.
+    async fn attempt_here(&mut self, running: &mut Attempt, attempts: &mut Attempts) -> Ended {
+        // The attempt has `running` until its end.
+        let here = running.lease.id().clone();
+        let mut leaving = pin!(running.lease.leaving());
+        let mut attempt = pin!(self.attempt(running));
+        let mut may_leave = true;
+        loop {
+            tokio::select! {
+                biased;
+                answer = &mut attempt => return match answer {
+                    Ok(reply) => Ended::Reply(Box::new(reply)),
+                    Err(lost) => Ended::Lost(lost),
+                },
+                () = &mut leaving, if may_leave => {
+                    if let Some(lease) = attempts.move_from(&here) {
+                        tracing::debug!(from = %here, to = %lease.id(), "moved");
+                        return Ended::Moved(lease);
+                    }
+                    may_leave = false;
+                }
+            }
         }
     }
 
