@@ -1,5 +1,12 @@
 //! The real binary, driven as an operator does.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a failed assumption fails the test"
+)]
+
 use std::path::Path;
 use std::process::{Command, Output};
 use streamgate::config::Config;

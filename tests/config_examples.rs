@@ -1,5 +1,12 @@
 //! Every file in `config/` is a valid configuration.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a failed assumption fails the test"
+)]
+
 use std::path::{Path, PathBuf};
 use streamgate::config::{Config, KeyHash};
 

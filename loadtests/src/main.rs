@@ -1,5 +1,7 @@
 //! `streamgate-loadtests`: one file a subcommand under `cli`.
 
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "the command line's own output")]
+
 mod cli;
 
 use std::process::ExitCode;
@@ -8,7 +10,7 @@ use clap::Parser;
 
 fn main() -> ExitCode {
     match cli::Cli::parse().run() {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("streamgate-loadtests: {error:#}");
             ExitCode::FAILURE

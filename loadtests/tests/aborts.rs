@@ -1,5 +1,12 @@
 //! A client that goes away aborts its request: however it goes, and wherever the request is.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a failed assumption fails the test"
+)]
+
 mod common;
 
 use std::time::{Duration, Instant};

@@ -1,5 +1,12 @@
 //! Every fault does what the table says, seen from the wire.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a failed assumption fails the test"
+)]
+
 mod common;
 
 use std::time::{Duration, Instant};

@@ -1,5 +1,12 @@
 //! HTTP/1.1 as uvicorn does it, and the server that replays.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a failed assumption fails the test"
+)]
+
 mod common;
 
 use std::time::{Duration, Instant};

@@ -1,5 +1,12 @@
 //! Shutdown, kill and restart.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a failed assumption fails the test"
+)]
+
 mod common;
 
 use std::process::{Command, Stdio};

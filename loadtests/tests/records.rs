@@ -1,5 +1,12 @@
 //! What the engine records: concurrency, tenants, statuses, requests.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a failed assumption fails the test"
+)]
+
 mod common;
 
 use std::time::Duration;

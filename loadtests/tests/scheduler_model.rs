@@ -14,6 +14,18 @@
 //!
 //! and the steps by planning and finishing one `Pod` step after step.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a failed assumption fails the test"
+)]
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "small figures of a model, checked against each other"
+)]
+
 use std::collections::BTreeMap;
 
 use streamgate_loadtests::engine::StepModel;

@@ -1,5 +1,17 @@
 //! Tokens come when the model says, at every time scale, and errors do not add up.
 
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "small figures of a model, checked against each other"
+)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a failed assumption fails the test"
+)]
+
 mod common;
 
 use std::sync::atomic::Ordering;

@@ -1,6 +1,13 @@
 //! The engine's answers have the form of a real engine's: the captured ones in
 //! `tests/fixtures/vllm`, each to the same request.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a failed assumption fails the test"
+)]
+
 mod common;
 
 use std::time::Duration;

@@ -4,12 +4,15 @@ use super::holders::{Holders, OpenGuard};
 use super::lane::{AskingGuard, Lane, OverflowGuard, Place};
 use super::permit::Permit;
 use super::request::{AdmitRequest, Admitted, Refused};
+use crate::core::cause::CutCause;
 use crate::core::hold::HoldTimes;
 use crate::core::ids::TenantId;
 use crate::core::policy::{Mode, OnLimit, TenantPolicy};
 use crate::core::quota::{Acquired, FullScope, QuotaStore, SlotGuard, SlotPath, StoreError};
 use crate::core::reason::Reason;
 use crate::core::sync::lock;
+use crate::core::traffic::Traffic;
+use futures::future::BoxFuture;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use tokio::time::{Instant, sleep_until};
@@ -255,6 +258,25 @@ impl AdmissionController {
             }),
             Err(open) => Err(refused(Reason::Draining, policy, now, Some(open))),
         }
+    }
+}
+
+impl Traffic for AdmissionController {
+    fn close(&self) {
+        self.close_queue();
+    }
+
+    fn cut(&self) -> u64 {
+        self.holders.cut_all(CutCause::Drain) as u64
+    }
+
+    fn idle(&self) -> BoxFuture<'static, ()> {
+        let holders = Arc::clone(&self.holders);
+        Box::pin(async move { holders.wait_idle().await })
+    }
+
+    fn in_flight(&self) -> u64 {
+        self.holders.in_flight()
     }
 }
 

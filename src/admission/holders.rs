@@ -1,7 +1,7 @@
 //! The registry of running requests: what operators list and cut, and what the drain waits for.
 //!
 //! A request is *open* from the moment it asks for admission until it is refused **and answered**
-//! or until its permit is dropped. [`Holders::wait_idle`] waits for open requests, so a queued
+//! or until its permit and its [`Answering`] are dropped. [`Holders::wait_idle`] waits for open requests, so a queued
 //! request that a drain refuses is answered before the process may end. Entries are found by a
 //! number of ours: client-supplied request ids may repeat, and every holder is listed and cut.
 
@@ -140,7 +140,7 @@ impl Holders {
         registry.issued += 1;
         let number = registry.issued;
         registry.entries.insert(number, Arc::clone(&entry));
-        Ok(Holder { number, entry, open })
+        Ok(Holder { number, entry, open: Arc::new(open) })
     }
 
     fn cut_where(&self, cause: CutCause, chosen: impl Fn(&Entry) -> bool) -> usize {
@@ -196,7 +196,13 @@ impl Drop for OpenGuard {
 pub struct Holder {
     number: u64,
     entry: Arc<Entry>,
-    open: OpenGuard,
+    open: Arc<OpenGuard>,
+}
+
+/// Keeps a request open after its permit: its client has not been told everything yet.
+#[derive(Debug)]
+pub struct Answering {
+    _open: Arc<OpenGuard>,
 }
 
 impl Holder {
@@ -208,6 +214,12 @@ impl Holder {
     /// The request's id, as the client may have chosen it.
     pub fn request_id(&self) -> &RequestId {
         &self.entry.request_id
+    }
+
+    /// Keep it until the client has its last bytes: a slot is free when the engine's work has
+    /// ended, which is before that, and a drain must not end the process in between.
+    pub fn answering(&self) -> Answering {
+        Answering { _open: Arc::clone(&self.open) }
     }
 
     /// An endpoint was chosen (again).

@@ -17,7 +17,7 @@
 //!   this request; a store that cannot say gives `quota_unavailable`.
 //! * After [`AdmissionController::close_queue`] returned, nobody is admitted any more.
 //!
-//! Modules: [`controller`] decides, [`lane`] is one tenant's queue, [`permit`] what an admitted
+//! Modules: [`controller`] decides, `lane` is one tenant's queue, [`permit`] what an admitted
 //! request owns, [`holders`] the registry that operators and the drain look at.
 
 pub mod controller;
@@ -29,6 +29,6 @@ pub mod request;
 
 pub use controller::AdmissionController;
 pub use estimates::HoldEstimates;
-pub use holders::{Holder, Holders};
+pub use holders::{Answering, Holder, Holders};
 pub use permit::Permit;
 pub use request::{AdmitRequest, Admitted, Refused};

@@ -21,6 +21,7 @@ pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
 const ENGINE_POOL: usize = 1024;
 
 /// A process that can serve.
+#[derive(Clone)]
 pub(super) struct Process {
     pub config: Arc<Config>,
     pub gateway: Arc<Gateway>,
@@ -78,7 +79,8 @@ fn engine_timeouts(config: &Config) -> EngineTimeouts {
     EngineTimeouts { connect: config.timeouts.connect, pool_idle: config.timeouts.upstream_idle }
 }
 
-fn labels(config: &Config) -> Labels {
+/// The labels that a configuration makes room for.
+pub(super) fn labels(config: &Config) -> Labels {
     let tenants = config.tenants.iter().map(|tenant| &tenant.policy);
     let sets = tenants.clone().map(|policy| &policy.models);
     let sets = sets.chain(config.pools.iter().map(|pool| &pool.models));

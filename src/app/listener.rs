@@ -7,6 +7,7 @@ use super::tls::TlsAcceptor;
 use crate::proxy::{Gateway, serve_connection};
 use pingora_core::protocols::l4::stream::Stream as TcpIo;
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
+use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -57,7 +58,7 @@ pub async fn accept(
     tls: Option<Arc<TlsAcceptor>>,
     gateway: Arc<Gateway>,
     leaving: watch::Receiver<bool>,
-) {
+) -> Infallible {
     loop {
         match listener.accept().await {
             Ok((stream, peer)) => {

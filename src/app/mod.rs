@@ -5,6 +5,7 @@ pub mod commands;
 mod compose;
 mod listener;
 mod observer;
+mod reload;
 mod serve;
 mod signals;
 mod tls;

@@ -3,19 +3,19 @@
 use super::cli::ServeArgs;
 use super::compose::{Process, VERSION};
 use super::listener::{accept, bind};
+use super::reload::Reloader;
 use super::signals;
 use super::tls::TlsAcceptor;
 use crate::admin::Admin;
 use crate::admin::access::Access;
 use crate::config::{self, Config};
-use crate::core::observe::Observe;
 use crate::lifecycle::Lifecycle;
 use crate::telemetry::logging::{self, LogFormat, LogParams};
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpListener;
 
 /// How long the runtime may take to stop after the last answer.
 const STOP: Duration = Duration::from_millis(500);
@@ -46,51 +46,51 @@ fn start(args: ServeArgs) -> Result<ExitCode, Failure> {
         .build()?;
     let process = Process::new(config)?;
     let telemetry = process.telemetry.clone();
-    let code = runtime.block_on(run(process))?;
+    let code = runtime.block_on(run(process, &args.config))?;
     // What is left are idle connections, which nothing waits for.
     runtime.shutdown_timeout(STOP);
     telemetry.close(RECORDS);
     Ok(ExitCode::from(code))
 }
 
-async fn run(process: Process) -> Result<u8, Failure> {
+async fn run(process: Process, path: &Path) -> Result<u8, Failure> {
     let config = process.config.clone();
-    let proxy = bind("listen.proxy", config.listen.proxy)?;
-    let admin = bind("listen.admin", config.listen.admin)?;
+    let proxy_port = bind("listen.proxy", config.listen.proxy)?;
+    let admin_port = bind("listen.admin", config.listen.admin)?;
     let tls = match &config.listen.tls {
         Some(files) => Some(Arc::new(TlsAcceptor::load(&files.cert, &files.key)?)),
         None => None,
     };
-    let lifecycle = Lifecycle::start(&config.drain, &process.holders, &process.admission);
-    let observer = Arc::new(process.observer(lifecycle.clone()));
+    let lifecycle = Lifecycle::start(&config.drain, process.admission.clone());
+    signals::forward(lifecycle.clone())?;
+    let admin = Arc::new(admin(&process, &lifecycle));
+    let reloader = Reloader::new(path, process.clone(), admin.clone())?;
     process.pools.keep();
     tracing::info!(
         version = VERSION,
-        proxy = %proxy.local_addr()?,
-        admin = %admin.local_addr()?,
+        proxy = %proxy_port.local_addr()?,
+        admin = %admin_port.local_addr()?,
         tls = tls.is_some(),
         "serving"
     );
-    let admin = tokio::spawn(admin_port(&process, &config, admin, observer, &lifecycle));
-    signals::forward(lifecycle.clone())?;
-    let accepting = accept(proxy, tls, process.gateway.clone(), lifecycle.leaving());
+    let end = lifecycle.clone();
+    let serving_admin = tokio::spawn(admin.serve(admin_port, async move {
+        end.exit().await;
+    }));
     let code = tokio::select! {
         code = lifecycle.exit() => code,
-        () = accepting => unreachable_end(),
+        never = accept(proxy_port, tls, process.gateway.clone(), lifecycle.leaving()) => match never {},
+        never = reloader.run() => match never {},
     };
-    let _ = admin.await;
+    // A blocked drain call gets its answer.
+    let _ = serving_admin.await;
     Ok(code)
 }
 
-fn admin_port(
-    process: &Process,
-    config: &Config,
-    listener: TcpListener,
-    observe: Arc<dyn Observe>,
-    lifecycle: &Lifecycle,
-) -> impl Future<Output = ()> + use<> {
-    let admin = Arc::new(Admin {
-        observe,
+fn admin(process: &Process, lifecycle: &Lifecycle) -> Admin {
+    let config = &process.config;
+    Admin {
+        observe: Arc::new(process.observer(lifecycle.clone())),
         telemetry: process.telemetry.clone(),
         drain: Arc::new(lifecycle.clone()),
         access: Access::new(
@@ -99,16 +99,7 @@ fn admin_port(
         ),
         version: VERSION,
         default_wait: config.drain.deadline,
-    });
-    let lifecycle = lifecycle.clone();
-    admin.serve(listener, async move {
-        lifecycle.exit().await;
-    })
-}
-
-/// The accept loop ends only by being dropped.
-fn unreachable_end() -> u8 {
-    1
+    }
 }
 
 fn log_params(config: &Config) -> LogParams {

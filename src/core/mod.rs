@@ -4,6 +4,7 @@
 pub mod answer;
 pub mod api;
 pub mod cause;
+pub mod drain;
 pub mod drain_port;
 pub mod endpoint_health;
 pub mod facts;
@@ -27,4 +28,5 @@ pub mod sse;
 pub mod stream;
 pub mod sync;
 pub mod timing;
+pub mod traffic;
 pub mod wait_line;

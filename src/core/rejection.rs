@@ -19,7 +19,7 @@ pub struct Rejection {
     /// When a retry may succeed; `None`: the reason's default. Ignored if it never can.
     pub retry_after: Option<Duration>,
     /// The limit that was met.
-    pub limit: Option<LimitInfo>,
+    pub limit: Option<Box<LimitInfo>>,
     /// Answered with this status instead of the reason's: 400 for a request that no budget can
     /// ever hold, 405, 408, 431 for what the HTTP layer refuses.
     pub status: Option<u16>,
@@ -78,7 +78,7 @@ impl Rejection {
     /// Shows the limit that was met.
     #[must_use]
     pub fn limit(mut self, limit: LimitInfo) -> Self {
-        self.limit = Some(limit);
+        self.limit = Some(Box::new(limit));
         self
     }
 

@@ -6,7 +6,7 @@
 //! second, percentage), which Linkerd took over; here the window is counted in one-second buckets
 //! instead of expiring single tokens, so the memory is constant.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Buckets of one second.
 const WINDOW: usize = 10;
@@ -66,12 +66,13 @@ impl RetryBudget {
     }
 
     fn second(&self, now: Instant) -> u64 {
-        now.saturating_duration_since(self.start).div_duration_f64(Duration::from_secs(1)) as u64
+        now.saturating_duration_since(self.start).as_secs()
     }
 
     fn bucket(&mut self, now: Instant) -> &mut Bucket {
         let second = self.second(now);
-        let bucket = &mut self.buckets[(second % WINDOW as u64) as usize];
+        let index = usize::try_from(second % WINDOW as u64).unwrap_or(0);
+        let bucket = &mut self.buckets[index];
         if bucket.second != second {
             *bucket = Bucket { second, ..Bucket::default() };
         }
@@ -83,6 +84,7 @@ impl RetryBudget {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::time::Duration;
 
     fn granted(budget: &mut RetryBudget, tries: u32, now: Instant) -> u32 {
         (0..tries).map(|_| u32::from(budget.try_retry(now))).sum()

@@ -8,7 +8,7 @@ use pingora_core::{ErrorType, Result};
 use pingora_http::{RequestHeader, ResponseHeader};
 use std::net::IpAddr;
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 
 /// Pieces of an answer are joined into one write up to this size; a larger piece goes alone.
@@ -28,13 +28,15 @@ pub struct Client {
     session: ServerSession,
     address: IpAddr,
     leaving: watch::Receiver<bool>,
-    write_stall: Option<Duration>,
+    write_stall: Duration,
+    /// A write was begun and has not ended well: whatever followed would run into it.
+    mid_write: bool,
 }
 
 impl Client {
     /// Wrap a session whose request head has been read.
     pub fn new(session: ServerSession, address: IpAddr, leaving: watch::Receiver<bool>) -> Self {
-        Self { session, address, leaving, write_stall: None }
+        Self { session, address, leaving, write_stall: Duration::MAX, mid_write: false }
     }
 
     /// The session back, for the next request of the connection.
@@ -62,7 +64,7 @@ impl Client {
 
     /// Bounds every write from now on.
     pub fn set_write_stall(&mut self, limit: Duration) {
-        self.write_stall = Some(limit);
+        self.write_stall = limit;
         self.session.set_write_timeout(Some(limit));
     }
 
@@ -102,72 +104,106 @@ impl Client {
         self.session.set_keepalive(None);
     }
 
+    /// Body bytes sent so far.
+    pub fn body_sent(&self) -> u64 {
+        self.session.body_bytes_sent() as u64
+    }
+
     /// Send the response head. A replica that leaves says so here.
     pub async fn send_head(&mut self, mut head: ResponseHeader) -> Result<(), Lost> {
         if *self.leaving.borrow() {
             self.close_after();
         }
         head.set_version(Version::HTTP_11);
-        let write = self.session.write_response_header(Box::new(head));
+        self.mid_write = true;
         // pingora's own write timeout does not cover the head.
-        match self.write_stall {
-            Some(limit) => timeout(limit, write).await.map_err(|_| Lost::Stalled)?,
-            None => write.await,
-        }
-        .map_err(|error| lost(&error))
+        let write = self.session.write_response_header(Box::new(head));
+        let written = timeout(self.write_stall, write).await.map_err(|_| Lost::Stalled)?;
+        written.map_err(|error| lost(&error))?;
+        self.mid_write = false;
+        Ok(())
     }
 
-    /// Send one piece of the body; `end` ends the answer cleanly.
-    pub async fn send(&mut self, piece: Bytes, end: bool) -> Result<(), Lost> {
-        self.session.write_response_body(piece, end).await.map_err(|error| lost(&error))
-    }
-
-    /// Send pieces in order, small ones joined. `pieces` is left empty.
+    /// Send pieces in order, small ones joined. `pieces` is left empty. After a drop of the future
+    /// the answer can only be [aborted](Self::abort).
     pub async fn send_all(&mut self, pieces: &mut Vec<Bytes>) -> Result<(), Lost> {
         if let [_] = pieces.as_slice() {
             return match pieces.pop() {
-                Some(only) if !only.is_empty() => self.send(only, false).await,
-                _ => Ok(()),
+                Some(only) => self.write(only, false).await,
+                None => Ok(()),
             };
         }
         let mut joined = BytesMut::new();
         for piece in pieces.drain(..) {
             if joined.len() + piece.len() > JOIN_BYTES && !joined.is_empty() {
-                self.session
-                    .write_response_body(joined.split().freeze(), false)
-                    .await
-                    .map_err(|error| lost(&error))?;
+                self.write(joined.split().freeze(), false).await?;
             }
             joined.extend_from_slice(&piece);
         }
-        if joined.is_empty() { Ok(()) } else { self.send(joined.freeze(), false).await }
+        self.write(joined.freeze(), false).await
     }
 
-    /// End the answer cleanly.
-    pub async fn finish(&mut self) -> Result<(), Lost> {
-        self.session.write_response_body(Bytes::new(), true).await.map_err(|error| lost(&error))
+    /// Send the last pieces and end the answer cleanly. Returns once the client's connection has
+    /// them all, so that nothing is lost if the process ends next.
+    pub async fn finish(&mut self, mut last: Vec<Bytes>) -> Result<(), Lost> {
+        let end = last.pop().unwrap_or_default();
+        self.send_all(&mut last).await?;
+        self.write_through(end, true).await
     }
 
     /// End an answer that has begun so that the client can tell it is broken: a last event, then
-    /// no clean end.
-    pub async fn abort(&mut self, last: Option<Bytes>) {
+    /// no clean end. An event that would run into an unfinished write is not sent.
+    pub async fn abort(&mut self, event: Option<Bytes>) {
         self.close_after();
-        if let Some(event) = last {
-            // The client may be gone or stalled; the connection ends either way.
-            let _ = self.send(event, false).await;
+        let told = match event {
+            _ if self.mid_write => return,
+            Some(event) => self.write_through(event, false).await,
+            None => Ok(()),
+        };
+        if told.is_ok() && !self.is_http2() {
+            // FIN without the last chunk: every HTTP/1.1 client reports an incomplete body. What
+            // pingora still buffers goes out first, and may meet a client that does not read.
+            let _ = timeout(self.write_stall, self.session.shutdown()).await;
         }
-        if !self.is_http2() {
-            // FIN without the last chunk: every HTTP/1.1 client reports an incomplete body.
-            self.session.shutdown().await;
-        }
-        // HTTP/2: dropping the stream without END_STREAM lets queued DATA go out and then resets
-        // it; an explicit reset would discard the event that is still queued.
+        // HTTP/2: dropping the stream without END_STREAM resets it.
     }
 
-    /// Complete an HTTP/2 stream whose answer was ended; does nothing to one that was aborted.
-    pub async fn end_stream(self) {
-        drop(self.session);
+    async fn write(&mut self, piece: Bytes, end: bool) -> Result<(), Lost> {
+        self.mid_write = true;
+        let written = self.session.write_response_body(piece, end).await;
+        written.map_err(|error| lost(&error))?;
+        self.mid_write = false;
+        Ok(())
     }
+
+    /// Write and wait until the bytes have left for the connection. Over HTTP/2 a write only
+    /// queues them for the connection's task, and a reset that comes next discards the queue.
+    async fn write_through(&mut self, piece: Bytes, end: bool) -> Result<(), Lost> {
+        if !self.is_http2() {
+            return self.write(piece, end).await;
+        }
+        let (piece, taken) = watched(piece);
+        self.write(piece, end).await?;
+        self.mid_write = true;
+        timeout(self.write_stall, taken).await.map_err(|_| Lost::Stalled)?;
+        self.mid_write = false;
+        Ok(())
+    }
+}
+
+/// The same bytes, and a future that resolves when nobody holds them any more: the connection has
+/// encoded them, or will never want them.
+fn watched(bytes: Bytes) -> (Bytes, impl Future<Output = ()>) {
+    struct Watched(Bytes, #[expect(dead_code, reason = "tells by its drop")] oneshot::Sender<()>);
+    impl AsRef<[u8]> for Watched {
+        fn as_ref(&self) -> &[u8] {
+            &self.0
+        }
+    }
+    let (held, free) = oneshot::channel();
+    (Bytes::from_owner(Watched(bytes, held)), async move {
+        let _ = free.await;
+    })
 }
 
 fn lost(error: &pingora_core::Error) -> Lost {

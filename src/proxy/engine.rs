@@ -10,7 +10,7 @@ use pingora_core::connectors::http::Connector;
 use pingora_core::protocols::http::client::HttpSession;
 use pingora_core::protocols::l4::ext::TcpKeepalive;
 use pingora_core::upstreams::peer::HttpPeer;
-use pingora_core::{Error, ErrorType, Result};
+use pingora_core::{BError, Error, ErrorType, Result};
 use pingora_http::{RequestHeader, ResponseHeader};
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -55,16 +55,28 @@ impl Engines {
     ///
     /// # Errors
     /// No connection within the connect timeout: the engine saw nothing of the request.
-    pub async fn connect(&self, address: SocketAddr) -> Result<EngineCall> {
+    pub async fn connect(&self, address: SocketAddr) -> Result<Box<EngineCall>> {
         let peer = self.peer(address);
         let (session, reused) = self.connector.get_http_session(&peer).await?;
-        Ok(EngineCall { session, peer, reused, request_whole: false })
+        Ok(Box::new(EngineCall {
+            session,
+            peer,
+            reused,
+            request_whole: false,
+            answered: false,
+            broken: false,
+            failure: None,
+        }))
     }
 
-    /// Give the connection of a finished answer back, or close it if it is not clean.
-    pub async fn release(&self, call: EngineCall) {
-        if call.request_whole {
-            let EngineCall { session, peer, .. } = call;
+    /// The call is over. A connection whose answer came whole may be used again; any other is
+    /// closed, and the engine is given [`ABORT_CONFIRM`] to close it too: when this returns, its
+    /// work has ended as far as can be known.
+    pub async fn end(&self, mut call: Box<EngineCall>) {
+        if !call.is_done() {
+            call.abandon().await;
+        } else if call.request_whole {
+            let EngineCall { session, peer, .. } = *call;
             let idle = Some(self.timeouts.pool_idle);
             self.connector.release_http_session(session, &peer, idle).await;
         }
@@ -92,29 +104,36 @@ pub struct EngineCall {
     reused: bool,
     /// The whole request was written, so that the connection may be used again.
     request_whole: bool,
+    /// The head of the final answer was read. Before that pingora must not be asked about a body.
+    answered: bool,
+    /// The body ended before its end. pingora's reader calls such a body done from then on.
+    broken: bool,
+    /// Met while joining pieces; the next [`read`](Self::read) tells it.
+    failure: Option<BError>,
 }
 
 impl EngineCall {
     /// Send the request and wait for the head of its answer; interim answers are skipped.
     ///
-    /// Not to be called again after an error or a drop of the future: [`abandon`](Self::abandon)
-    /// the call.
+    /// Not to be called again after an error or a drop of the future: [`Engines::end`] the call.
     pub async fn ask(&mut self, head: RequestHeader, body: &[Bytes]) -> Result<()> {
         let sent = self.send(head, body).await;
         self.request_whole = sent.is_ok();
-        loop {
-            // An engine may answer (413, 400) without reading the whole body: its answer counts.
-            if let Err(error) = self.session.read_response_header().await {
-                return Err(sent.err().unwrap_or(error));
-            }
+        // An engine may answer (413, 400) without reading the whole body: its answer counts.
+        self.read_head().await.map_err(|error| sent.err().unwrap_or(error))
+    }
+
+    async fn read_head(&mut self) -> Result<()> {
+        while !self.answered {
+            self.session.read_response_header().await?;
             match self.session.response_header().map(|head| head.status) {
                 Some(StatusCode::SWITCHING_PROTOCOLS) | None => {
                     return Error::e_explain(ErrorType::InvalidHTTPHeader, "unexpected 101");
                 }
-                Some(status) if status.is_informational() => {}
-                Some(_) => return Ok(()),
+                Some(status) => self.answered = !status.is_informational(),
             }
         }
+        Ok(())
     }
 
     /// The answer's head, once [`ask`](Self::ask) has succeeded.
@@ -127,46 +146,57 @@ impl EngineCall {
         self.reused
     }
 
-    /// Nothing more will come; the body ended cleanly.
+    /// Nothing more will come: the body ended cleanly.
     pub fn is_done(&mut self) -> bool {
-        self.session.response_done()
+        self.answered && !self.broken && self.session.response_done()
     }
 
     /// The next piece of the body, joined with what is already here; `None` at its clean end.
-    /// Cancel-safe.
+    /// After an error every further read fails too. Cancel-safe.
     pub async fn read(&mut self) -> Result<Option<Bytes>> {
-        let Some(first) = self.session.read_response_body().await? else { return Ok(None) };
+        if self.broken {
+            let closed = || Error::explain(ErrorType::ConnectionClosed, "the answer broke before");
+            return Err(self.failure.take().unwrap_or_else(closed));
+        }
+        let first = match self.session.read_response_body().await {
+            Ok(Some(first)) => first,
+            Ok(None) => return Ok(None),
+            Err(error) => {
+                self.broken = true;
+                return Err(error);
+            }
+        };
         let mut joined: Option<BytesMut> = None;
         let mut length = first.len();
         while length < JOIN_BYTES && !self.session.response_done() {
-            // An error here comes again at the next read: pingora's reader keeps its error state.
-            let Some(Ok(Some(more))) = now_or_never(self.session.read_response_body()).await else {
-                break;
-            };
-            length += more.len();
-            joined.get_or_insert_with(|| BytesMut::from(&first[..])).extend_from_slice(&more);
+            match now_or_never(self.session.read_response_body()).await {
+                Some(Ok(Some(more))) => {
+                    length += more.len();
+                    joined.get_or_insert_with(|| BytesMut::from(&first[..])).extend(&more);
+                }
+                Some(Err(error)) => {
+                    (self.broken, self.failure) = (true, Some(error));
+                    break;
+                }
+                Some(Ok(None)) | None => break,
+            }
         }
         Ok(Some(joined.map_or(first, BytesMut::freeze)))
     }
 
-    /// Abandon the call: tell the engine by FIN, wait until it has closed its side too, then
-    /// close. Returns after [`ABORT_CONFIRM`] at the latest.
+    /// Tell the engine by FIN, wait until it has closed its side too, then close.
     ///
     /// What the engine still sends is read and dropped: closing with unread bytes would turn the
-    /// FIN into a reset, which some engines notice only at their next write.
-    pub async fn abandon(mut self) {
-        self.session.shutdown().await;
-        let _ = timeout(ABORT_CONFIRM, self.read_to_close()).await;
-    }
-
-    async fn read_to_close(&mut self) {
-        // The body can only be read once a head was.
-        if self.session.response_header().is_none()
-            && self.session.read_response_header().await.is_err()
-        {
-            return;
-        }
-        while let Ok(Some(_)) = self.session.read_response_body().await {}
+    /// FIN into a reset, which some engines notice only at their next write. The FIN itself may
+    /// have to wait behind a request that the engine does not read, so it is bounded as well.
+    async fn abandon(mut self: Box<Self>) {
+        let close = async {
+            self.session.shutdown().await;
+            if self.read_head().await.is_ok() {
+                while let Ok(Some(_)) = self.session.read_response_body().await {}
+            }
+        };
+        let _ = timeout(ABORT_CONFIRM, close).await;
     }
 
     async fn send(&mut self, head: RequestHeader, body: &[Bytes]) -> Result<()> {

@@ -7,6 +7,7 @@
 //! | `client` | the client's side of a request |
 //! | `engine` | the engine's side of an attempt |
 //! | `heads` | which headers pass |
+//! | `gather` | pieces of a body made one |
 //! | `gateway` | what all requests share |
 
 mod client;
@@ -14,6 +15,7 @@ mod connection;
 mod engine;
 mod exchange;
 mod gateway;
+mod gather;
 mod heads;
 
 pub use connection::{ConnectionLimits, Protocol, serve as serve_connection};

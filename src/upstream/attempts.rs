@@ -4,7 +4,7 @@ use super::endpoint::EndpointLease;
 use super::pool::Pool;
 use crate::core::endpoint_health::Mark;
 use crate::core::ids::EndpointId;
-use crate::core::retry::{self, End, Failure, Judgement};
+use crate::core::retry::{self, End, Failure, Judgement, Kind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,12 +29,14 @@ pub struct Attempts {
 }
 
 impl Attempts {
-    pub(super) fn new(pool: Arc<Pool>, streamed: bool) -> Self {
-        let rules = retry::Attempts::new(pool.spec().retries.max_attempts, streamed);
+    pub(super) fn new(pool: Arc<Pool>, kind: Kind) -> Self {
+        let max = pool.spec().retries.max_attempts;
+        let rules = retry::Attempts::new(max, kind, pool.is_gateway());
         Self { pool, rules, avoided: Vec::new(), fallback: None }
     }
 
-    /// The number of the attempt that is being made or comes next; the first is 1.
+    /// The number of the attempt that is being made or comes next, stale connections apart; the
+    /// first is 1.
     pub const fn number(&self) -> u32 {
         self.rules.failed() + 1
     }
@@ -58,7 +60,8 @@ impl Attempts {
         failure: Failure<'_>,
         client_has_bytes: bool,
     ) -> Next {
-        let Judgement { mark, again, avoid, end } = self.rules.fail(failure, client_has_bytes);
+        let Judgement { mark, again, paid, avoid, end } =
+            self.rules.fail(failure, client_has_bytes);
         let gateway = self.pool.is_gateway();
         match mark {
             // One engine behind the gateway drains, not the gateway.
@@ -66,13 +69,15 @@ impl Attempts {
             Some(mark) => lease.mark(mark),
             None => {}
         }
-        if !again || !self.pool.try_retry() {
-            return Next::GiveUp(end);
-        }
         // A gateway is the only address there is; behind it another engine may be chosen.
         let elsewhere = avoid && !gateway;
         if elsewhere {
             self.avoided.push(lease.id().clone());
+        }
+        // Asked before the budget is: a retry that cannot be made costs nothing.
+        let nowhere = elsewhere && !self.pool.can_pick(&self.avoided);
+        if !again || nowhere || (paid && !self.pool.try_retry()) {
+            return Next::GiveUp(end);
         }
         self.fallback = Some(end);
         Next::Retry { pause: retry::pause(self.number(), elsewhere, rand::random()) }

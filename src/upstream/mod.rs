@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! let demand = pool.demand();                        // from the wish to run until the end
-//! let mut attempts = pool.attempts(streamed);
+//! let mut attempts = pool.attempts(kind);
 //! loop {
 //!     let lease = attempts.pick()?;                  // counted on the endpoint until dropped
 //!     … connect to lease.address(), ask …

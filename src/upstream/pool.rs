@@ -7,6 +7,7 @@ use crate::core::endpoint_health::HealthRules;
 use crate::core::ids::{EndpointId, PoolId};
 use crate::core::observe::{EndpointPhase, PoolState};
 use crate::core::policy::ModelSet;
+use crate::core::retry::Kind;
 use crate::core::retry_budget::RetryBudget;
 use crate::core::routing::{Candidate, NoChoice, least_in_flight};
 use crate::core::sync::lock;
@@ -91,21 +92,35 @@ impl Pool {
     /// [`NoChoice`]; its `reason()` is what the client is told.
     pub fn pick(&self, exclude: &[EndpointId]) -> Result<EndpointLease, NoChoice> {
         let now = Instant::now();
-        let limit = self.spec.load().max_in_flight_per_endpoint.map(u64::from);
         let endpoints = lock(&self.endpoints);
-        let eligible: Vec<&Arc<Endpoint>> =
-            endpoints.iter().filter(|endpoint| !exclude.contains(&endpoint.id)).collect();
-        let candidates: Vec<Candidate> =
-            eligible.iter().map(|endpoint| endpoint.candidate(now)).collect();
-        let chosen = eligible[least_in_flight(&candidates, limit, rand::random())?];
+        let chosen = self.choose(&endpoints, exclude, now)?;
         let address = chosen.address().ok_or(NoChoice::NoEndpoint)?;
         Ok(EndpointLease::new(Arc::clone(chosen), address, now))
     }
 
-    /// The attempts of one request that was admitted; `streamed`: its client waits for a stream.
-    pub fn attempts(self: &Arc<Self>, streamed: bool) -> Attempts {
+    /// Whether [`pick`](Self::pick) would choose an endpoint at this moment.
+    pub(super) fn can_pick(&self, exclude: &[EndpointId]) -> bool {
+        self.choose(&lock(&self.endpoints), exclude, Instant::now()).is_ok()
+    }
+
+    fn choose<'e>(
+        &self,
+        endpoints: &'e [Arc<Endpoint>],
+        exclude: &[EndpointId],
+        now: Instant,
+    ) -> Result<&'e Arc<Endpoint>, NoChoice> {
+        let limit = self.spec.load().max_in_flight_per_endpoint.map(u64::from);
+        let eligible: Vec<&Arc<Endpoint>> =
+            endpoints.iter().filter(|endpoint| !exclude.contains(&endpoint.id)).collect();
+        let candidates: Vec<Candidate> =
+            eligible.iter().map(|endpoint| endpoint.candidate(now)).collect();
+        Ok(eligible[least_in_flight(&candidates, limit, rand::random())?])
+    }
+
+    /// The attempts of one request that was admitted.
+    pub fn attempts(self: &Arc<Self>, kind: Kind) -> Attempts {
         lock(&self.budget).request(Instant::now().into_std());
-        Attempts::new(Arc::clone(self), streamed)
+        Attempts::new(Arc::clone(self), kind)
     }
 
     /// Count one request that wants this pool, until the guard is dropped.

@@ -5,7 +5,7 @@ use crate::core::ids::EndpointId;
 use crate::core::observe::EndpointPhase;
 use crate::core::policy::ModelSet;
 use crate::core::reason::Reason;
-use crate::core::retry::{End, Failure};
+use crate::core::retry::{End, Failure, Kind};
 use crate::core::routing::NoChoice;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -181,7 +181,7 @@ fn a_name_without_an_address_cannot_be_chosen() {
 #[test]
 fn a_refused_connection_moves_the_request_to_another_endpoint() {
     let pool = engines(&[E1, E2]);
-    let mut attempts = pool.attempts(true);
+    let mut attempts = pool.attempts(Kind::Stream);
     let first = attempts.pick().unwrap();
     let next = attempts.failed(&first, Failure::NotConnected, false);
     assert_eq!(next, Next::Retry { pause: Duration::ZERO });
@@ -208,7 +208,7 @@ fn a_pool_whose_only_evidence_is_passive_is_not_locked_out() {
 #[test]
 fn a_stale_connection_is_retried_on_the_same_endpoint() {
     let pool = engines(&[E1]);
-    let mut attempts = pool.attempts(true);
+    let mut attempts = pool.attempts(Kind::Stream);
     let lease = attempts.pick().unwrap();
     let stale = Failure::Unanswered { reused: true, after: Duration::ZERO };
     assert!(retries(attempts.failed(&lease, stale, false)));
@@ -220,15 +220,15 @@ fn a_stale_connection_is_retried_on_the_same_endpoint() {
 fn a_drain_answer_takes_the_engine_out_but_not_the_gateway() {
     let drained = Failure::Status { status: 500, body: DRAINING };
     let pool = engines(&[E1]);
-    let mut attempts = pool.attempts(false);
+    let mut attempts = pool.attempts(Kind::Answer);
     let lease = attempts.pick().unwrap();
     assert!(retries(attempts.failed(&lease, drained, false)));
     assert_eq!(pool.endpoint_phase(E1), Some(EndpointPhase::Draining));
     assert_eq!(attempts.pick().unwrap_err(), End::Refuse(Reason::NoEndpoint));
-    assert_eq!(pool.attempts(true).pick().unwrap_err(), End::Refuse(Reason::NoEndpoint));
+    assert_eq!(pool.attempts(Kind::Stream).pick().unwrap_err(), End::Refuse(Reason::NoEndpoint));
 
     let pool = gateway();
-    let mut attempts = pool.attempts(false);
+    let mut attempts = pool.attempts(Kind::Answer);
     let lease = attempts.pick().unwrap();
     assert!(retries(attempts.failed(&lease, drained, false)));
     assert_eq!(attempts.pick().unwrap().id().as_str(), E1);
@@ -239,13 +239,15 @@ fn a_drain_answer_takes_the_engine_out_but_not_the_gateway() {
 fn without_budget_the_first_failure_is_the_last() {
     let broke = Retries { budget_percent: 50, min_per_second: 0, ..Retries::default() };
     let pool = Pool::new(Arc::new(config::Pool { retries: broke, ..spec(&[E1, E2]) }));
-    let first_fails = || {
-        let mut attempts = pool.attempts(true);
+    let first_fails = |failure| {
+        let mut attempts = pool.attempts(Kind::Stream);
         let lease = attempts.pick().unwrap();
-        attempts.failed(&lease, Failure::Unanswered { reused: true, after: Duration::ZERO }, false)
+        attempts.failed(&lease, failure, false)
     };
-    let unreachable = Next::GiveUp(End::Refuse(Reason::UpstreamUnreachable));
-    assert_eq!(first_fails(), unreachable);
-    assert!(retries(first_fails()), "two requests pay for one retry");
-    assert_eq!(first_fails(), unreachable);
+    let busy = Failure::Status { status: 503, body: b"" };
+    assert_eq!(first_fails(busy), Next::GiveUp(End::PassOn));
+    assert!(retries(first_fails(busy)), "two requests pay for one retry");
+    assert_eq!(first_fails(busy), Next::GiveUp(End::PassOn));
+    let stale = Failure::Unanswered { reused: true, after: Duration::ZERO };
+    assert!(retries(first_fails(stale)), "a stale connection costs nothing");
 }

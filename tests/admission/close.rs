@@ -50,6 +50,15 @@ async fn idle_resolves_at_once_when_nothing_is_open() {
     soon(rig.holders.wait_idle()).await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn after_the_close_the_store_is_not_even_asked() {
+    let (store, _never_answers) = Troubled::gated();
+    let rig = Rig::over(store);
+    rig.controller.close_queue();
+    assert_eq!(reason(soon(rig.admit(rejecting(1))).await), Reason::Draining);
+    soon(rig.holders.wait_idle()).await;
+}
+
 #[tokio::test]
 async fn a_request_whose_answer_comes_after_the_close_is_not_admitted() {
     let (store, gate) = Troubled::gated();

@@ -1,6 +1,14 @@
 //! Admission at the level of the controller, over the memory store and stores that misbehave.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a failed assumption fails the test"
+)]
+
 mod close;
+mod drain;
 mod queue;
 mod reject;
 mod sequences;

@@ -55,7 +55,9 @@ async fn waiters_are_served_in_order_and_newcomers_do_not_overtake() {
     for turn in 0..5 {
         running.clear();
         // The slot is free and nobody was scheduled yet: a newcomer must not take it.
-        tasks.push(rig.queue(queueing(1, 9)).await);
+        let mut newcomer = Box::pin(rig.admit(queueing(1, 9)));
+        assert!(futures::poll!(newcomer.as_mut()).is_pending());
+        drop(newcomer);
         running.push(soon(&mut tasks[turn]).await.unwrap().unwrap());
         for later in &mut tasks[turn + 1..] {
             assert!(admitted(later).is_none());
@@ -141,6 +143,19 @@ async fn a_full_pool_does_not_hold_up_requests_for_another() {
     assert!(!for_q.is_finished());
     drop(first);
     let _last = soon(for_q).await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiter_that_meets_a_full_pool_lets_those_for_another_pass() {
+    let rig = Rig::new();
+    let running = rig.admit(in_pool(queueing(1, 2), "q", None)).await.unwrap();
+    let for_p = rig.queue(in_pool(queueing(1, 2), "p", Some(1))).await;
+    let for_q = rig.queue(in_pool(queueing(1, 2), "q", None)).await;
+    let of_b = in_pool(request(policy("b", 9, OnLimit::Reject)), "p", Some(1));
+    let _in_p = rig.admit(of_b).await.unwrap();
+    drop(running);
+    let _in_q = soon(for_q).await.unwrap().unwrap();
+    assert!(!for_p.is_finished());
 }
 
 #[tokio::test(start_paused = true)]

@@ -64,8 +64,8 @@ async fn measure_cases(args: &Args) -> Result<Vec<Measured>> {
         // Engines send all events that are due in one write, or each in its own.
         let engine =
             engine::start(EngineConfig { merge_writes: !each_write, ..EngineConfig::default() })?;
-        let gate = Proxy::gate(&args.gate, engine)?;
-        let bare = Proxy::bare(engine)?;
+        let gate = Proxy::gate(&args.gate, engine).await?;
+        let bare = Proxy::bare(engine).await?;
         for case in cases(each_write) {
             if args.only.as_deref().is_none_or(|only| case.name.contains(only)) {
                 eprintln!("{} …", case.name);
@@ -108,8 +108,8 @@ async fn measure_memory(args: &Args) -> Result<Memory> {
     let mut memory = Memory::default();
     for _ in 0..args.memory {
         eprintln!("memory …");
-        memory.bare.push(memory::each_stream(&Proxy::bare(engine)?).await?);
-        memory.gate.push(memory::each_stream(&Proxy::gate(&args.gate, engine)?).await?);
+        memory.bare.push(memory::each_stream(&Proxy::bare(engine).await?).await?);
+        memory.gate.push(memory::each_stream(&Proxy::gate(&args.gate, engine).await?).await?);
     }
     Ok(memory)
 }

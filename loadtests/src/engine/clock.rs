@@ -50,6 +50,11 @@ impl Clock {
 
 /// Seconds to nanoseconds, rounded; negative counts as 0.
 #[must_use]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a cast from a float saturates"
+)]
 pub fn to_nanos(seconds: f64) -> Virtual {
     (seconds * 1e9).round() as Virtual
 }

@@ -44,7 +44,7 @@ pub(super) fn write(rejection: &Rejection, dialect: Dialect, request_id: &str) -
             error: OpenAiError {
                 message,
                 kind: openai_type(reason, status),
-                code: openai_code(reason, status),
+                code: reason.as_str(),
                 param: rejection.param.as_deref(),
             },
         }),
@@ -74,16 +74,6 @@ fn openai_type(reason: Reason, status: u16) -> &'static str {
         (403, _) => "permission_error",
         (400..500, _) => "invalid_request_error",
         _ => "server_error",
-    }
-}
-
-/// `error.code` of the OpenAI dialect.
-fn openai_code(reason: Reason, status: u16) -> &'static str {
-    match (status, reason) {
-        (429, _) => "rate_limit_exceeded",
-        (_, Reason::Unauthenticated) => "invalid_api_key",
-        (_, Reason::UnknownModel) => "model_not_found",
-        _ => reason.as_str(),
     }
 }
 

@@ -75,7 +75,8 @@ struct ResponsesEvent<'a> {
 /// A timeout and a drain have names of their own; the rest is the server's failure.
 fn anthropic_type(code: &str) -> &'static str {
     match code {
-        "timed_out" | "upstream_timeout" => "timeout_error",
+        "timed_out" => "timeout_error",
+        code if code.ends_with("_timeout") => "timeout_error",
         "drain_cut" | "draining" => "overloaded_error",
         _ => "api_error",
     }

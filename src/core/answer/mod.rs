@@ -5,8 +5,8 @@
 //! | OpenAI | `{"error":{"message","type","code","param"}}` |
 //! | Anthropic | `{"type":"error","error":{"type","message"},"request_id"}` |
 //!
-//! `code` is the code that OpenAI's own service uses for the condition, where it has one, else
-//! the reason. The reason itself is always in `x-streamgate-reason`.
+//! `type` is a type that the vendor's own service uses for the condition; `code` is the reason, as
+//! in `x-streamgate-reason`.
 
 mod body;
 mod event;
@@ -46,8 +46,8 @@ pub fn answer(rejection: &Rejection, dialect: Dialect, request_id: &str, jitter:
     }
     match status {
         401 => headers.push(("www-authenticate", "Bearer".to_owned())),
-        // Answered only on the generation paths.
-        405 => headers.push(("allow", "POST".to_owned())),
+        // CONNECT is what is refused.
+        405 => headers.push(("allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS".to_owned())),
         _ => {}
     }
     let wait = rejection.retry_in().map(|estimate| wait::spread(estimate, jitter));

@@ -29,47 +29,35 @@ fn cap(quota: u64) -> LimitInfo {
     }
 }
 
-/// The contract, line by line: reason, status, type and code for OpenAI, type for Anthropic.
-const TABLE: [(Reason, u16, &str, &str, &str); 16] = [
-    (Reason::TenantInFlight, 429, "requests", "rate_limit_exceeded", "rate_limit_error"),
-    (Reason::QueueFull, 429, "requests", "rate_limit_exceeded", "rate_limit_error"),
-    (Reason::QueueTimeout, 429, "requests", "rate_limit_exceeded", "rate_limit_error"),
-    (Reason::RequestRate, 429, "requests", "rate_limit_exceeded", "rate_limit_error"),
-    (Reason::TokenBudget, 429, "tokens", "rate_limit_exceeded", "rate_limit_error"),
-    (Reason::PoolSaturated, 503, "server_error", "pool_saturated", "overloaded_error"),
-    (Reason::NoEndpoint, 503, "server_error", "no_endpoint", "overloaded_error"),
-    (Reason::Draining, 503, "server_error", "draining", "overloaded_error"),
-    (Reason::QuotaUnavailable, 503, "server_error", "quota_unavailable", "overloaded_error"),
-    (
-        Reason::Unauthenticated,
-        401,
-        "authentication_error",
-        "invalid_api_key",
-        "authentication_error",
-    ),
-    (Reason::ForbiddenModel, 403, "permission_error", "forbidden_model", "permission_error"),
-    (Reason::UnknownModel, 404, "invalid_request_error", "model_not_found", "not_found_error"),
-    (Reason::BadRequest, 400, "invalid_request_error", "bad_request", "invalid_request_error"),
-    (
-        Reason::PayloadTooLarge,
-        413,
-        "invalid_request_error",
-        "payload_too_large",
-        "request_too_large",
-    ),
-    (Reason::UpstreamUnreachable, 502, "server_error", "upstream_unreachable", "api_error"),
-    (Reason::UpstreamTimeout, 504, "server_error", "upstream_timeout", "timeout_error"),
+/// The contract, line by line: reason, status, type for OpenAI, type for Anthropic.
+const TABLE: [(Reason, u16, &str, &str); 16] = [
+    (Reason::TenantInFlight, 429, "requests", "rate_limit_error"),
+    (Reason::QueueFull, 429, "requests", "rate_limit_error"),
+    (Reason::QueueTimeout, 429, "requests", "rate_limit_error"),
+    (Reason::RequestRate, 429, "requests", "rate_limit_error"),
+    (Reason::TokenBudget, 429, "tokens", "rate_limit_error"),
+    (Reason::PoolSaturated, 503, "server_error", "overloaded_error"),
+    (Reason::NoEndpoint, 503, "server_error", "overloaded_error"),
+    (Reason::Draining, 503, "server_error", "overloaded_error"),
+    (Reason::QuotaUnavailable, 503, "server_error", "overloaded_error"),
+    (Reason::Unauthenticated, 401, "authentication_error", "authentication_error"),
+    (Reason::ForbiddenModel, 403, "permission_error", "permission_error"),
+    (Reason::UnknownModel, 404, "invalid_request_error", "not_found_error"),
+    (Reason::BadRequest, 400, "invalid_request_error", "invalid_request_error"),
+    (Reason::PayloadTooLarge, 413, "invalid_request_error", "request_too_large"),
+    (Reason::UpstreamUnreachable, 502, "server_error", "api_error"),
+    (Reason::UpstreamTimeout, 504, "server_error", "timeout_error"),
 ];
 
 #[test]
 fn every_reason_is_answered_as_the_contract_says() {
     assert_eq!(TABLE.map(|row| row.0), Reason::ALL);
-    for (reason, status, kind, code, anthropic) in TABLE {
+    for (reason, status, kind, anthropic) in TABLE {
         let rejection = Rejection::new(reason, "told \"so\"").param("model");
         let openai = answer(&rejection, Dialect::OpenAi, ID, 0.5);
         assert_eq!(openai.status, status, "{reason}");
         let wanted = json!({"error":
-            {"message": "told \"so\"", "type": kind, "code": code, "param": "model"}});
+            {"message": "told \"so\"", "type": kind, "code": reason.as_str(), "param": "model"}});
         assert_eq!(body(&openai), wanted);
 
         let other = answer(&rejection, Dialect::Anthropic, ID, 0.5);
@@ -172,7 +160,10 @@ fn what_the_http_layer_refuses_has_its_own_status() {
         answer(&rejection, Dialect::OpenAi, ID, 0.5)
     };
     let method = with(405);
-    assert_eq!((method.status, header(&method, "allow")), (405, Some("POST")));
+    assert_eq!(
+        (method.status, header(&method, "allow")),
+        (405, Some("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"))
+    );
     assert_eq!(header(&with(431), "x-should-retry"), Some("false"));
     assert!(header(&with(408), "retry-after").is_some());
 }
@@ -222,7 +213,10 @@ fn a_broken_stream_ends_with_an_error_event_of_its_api() {
 #[test]
 fn a_cut_by_time_or_drain_has_its_name_in_the_anthropic_dialect() {
     let kind = |code| event(&error_event(Api::Messages, code, "x")).1["error"]["type"].clone();
-    assert_eq!(kind("timed_out"), "timeout_error");
+    for code in ["timed_out", "upstream_timeout", "stream_idle_timeout", "total_timeout"] {
+        assert_eq!(kind(code), "timeout_error");
+    }
     assert_eq!(kind("drain_cut"), "overloaded_error");
+    assert_eq!(kind("draining"), "overloaded_error");
     assert_eq!(kind("anything"), "api_error");
 }

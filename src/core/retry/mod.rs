@@ -7,27 +7,32 @@
 //! | failure | again? | endpoint | else |
 //! |---|---|---|---|
 //! | no connection | yes | down | `upstream_unreachable` |
-//! | pooled connection was closed while idle | yes, there too | – | `upstream_unreachable` |
-//! | connection ended before an answer, stream asked | once | down | `upstream_unreachable` |
-//! | the same, plain answer asked | no: it may be finished work | down | `upstream_unreachable` |
+//! | pooled connection was closed while idle | yes, there too, uncounted | – | `upstream_unreachable` |
+//! | connection ended before an answer | stream or read: once; answer: no | down | `upstream_unreachable` |
 //! | answer "shutting down" (vLLM while it drains) | yes | draining | `no_endpoint` |
 //! | answer "queue full" (503) | yes | – | `pool_saturated` |
+//! | any other 503 of an engine | yes | – | the engine's answer |
+//! | any other 503 of a gateway | no: it may have reached an engine | – | the gateway's answer |
 //! | answer "engine dead" | no | down | the engine's answer |
 //! | any other answer | no | – | the engine's answer |
-//! | stream lost before its first token | once | down | `upstream_unreachable` |
-//! | error event before its first token, of status 5xx | once | down, or draining | the engine's error |
+//! | answer lost before its first token | stream or read: once; answer: no | down | `upstream_unreachable` |
+//! | error event before the first token, of status 5xx | once | down, or draining | the engine's error |
 //! | the same, of status 4xx | no: the request's fault | – | the engine's error |
 //! | no answer in time | no: it may be at work | – | `upstream_timeout` |
 //! | the client has seen bytes | no | as above | broken |
 //!
 //! "Once": a request that an engine may have begun is repeated at most once whatever the
-//! configuration allows, so a request that kills engines meets two of them, not all.
+//! configuration allows, so a request that kills engines meets two of them, not all. An *answer*
+//! that is lost may be finished work, of which only the delivery failed; it is not done twice.
 
 use super::endpoint_health::Mark;
 use super::reason::Reason;
 use serde_json::Value;
 use std::time::Duration;
 
+/// Stale pooled connections that one request may meet without it counting as an attempt: an
+/// engine that restarted leaves all of its old connections behind.
+const MAX_STALE: u32 = 4;
 /// Within this time after the request was written, the end of a pooled connection means that it
 /// had been closed while idle. An engine that took the request keeps the connection longer.
 const STALE_WITHIN: Duration = Duration::from_millis(500);
@@ -61,6 +66,17 @@ pub enum Failure<'a> {
     TimedOut,
 }
 
+/// What a request asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A stream of tokens.
+    Stream,
+    /// A whole answer, for which an engine works before it says anything.
+    Answer,
+    /// Something that is there (`GET`, `HEAD`); asking twice does nothing twice.
+    Read,
+}
+
 /// What the client is told when the attempts are over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
@@ -79,6 +95,9 @@ pub struct Judgement {
     pub mark: Option<Mark>,
     /// Whether another attempt may be made, as far as the budget and the endpoints allow.
     pub again: bool,
+    /// Whether it is paid from the retry budget. A stale connection is not: it is no sign of
+    /// trouble, and its request was never sent.
+    pub paid: bool,
     /// Whether the endpoint is to be avoided by it.
     pub avoid: bool,
     /// What the client is told if no other attempt is made.
@@ -88,10 +107,12 @@ pub struct Judgement {
 /// The attempts of one request.
 #[derive(Clone, Copy, Debug)]
 pub struct Attempts {
-    /// The client waits for a stream, not for a plain answer.
-    streamed: bool,
+    kind: Kind,
+    /// The endpoint is a gateway, which says little about the engine behind it.
+    gateway: bool,
     max: u32,
     failed: u32,
+    stale: u32,
     /// Failed attempts that an engine may have begun.
     begun: u32,
 }
@@ -108,11 +129,11 @@ enum Work {
 
 impl Attempts {
     /// At most `max` attempts, the first included.
-    pub const fn new(max: u32, streamed: bool) -> Self {
-        Self { streamed, max, failed: 0, begun: 0 }
+    pub const fn new(max: u32, kind: Kind, gateway: bool) -> Self {
+        Self { kind, gateway, max, failed: 0, stale: 0, begun: 0 }
     }
 
-    /// Failed attempts so far.
+    /// Failed attempts so far, stale connections apart.
     pub const fn failed(&self) -> u32 {
         self.failed
     }
@@ -121,7 +142,9 @@ impl Attempts {
     /// passed on in part.
     pub fn fail(&mut self, failure: Failure<'_>, client_has_bytes: bool) -> Judgement {
         let (work, mark, end) = self.weigh(failure);
-        self.failed += 1;
+        let stale = is_stale(failure) && self.stale < MAX_STALE;
+        self.stale += u32::from(stale);
+        self.failed += u32::from(!stale);
         self.begun += u32::from(work != Work::None);
         let repeatable = match work {
             Work::None => true,
@@ -131,37 +154,43 @@ impl Attempts {
         Judgement {
             mark,
             again: repeatable && !client_has_bytes && self.failed < self.max,
-            avoid: !is_stale(failure),
+            paid: !stale,
+            avoid: !stale,
             end: if client_has_bytes { End::Broken } else { end },
         }
     }
 
     fn weigh(&self, failure: Failure<'_>) -> (Work, Option<Mark>, End) {
         let unreachable = End::Refuse(Reason::UpstreamUnreachable);
-        let lost = if self.streamed { Work::Lost } else { Work::Unknown };
+        let lost = if self.kind == Kind::Answer { Work::Unknown } else { Work::Lost };
         match failure {
             Failure::NotConnected => (Work::None, Some(Mark::Unreachable), unreachable),
             Failure::Unanswered { .. } if is_stale(failure) => (Work::None, None, unreachable),
             Failure::Unanswered { .. } | Failure::LostEarly => {
                 (lost, Some(Mark::Lost), unreachable)
             }
-            Failure::Status { status, body } => match said(status, message_of(body).as_deref()) {
-                Said::ShuttingDown => {
-                    (Work::None, Some(Mark::DrainAnswer), End::Refuse(Reason::NoEndpoint))
-                }
-                Said::QueueFull => (Work::None, None, End::Refuse(Reason::PoolSaturated)),
-                Said::EngineDead => (Work::Unknown, Some(Mark::Lost), End::PassOn),
-                Said::Other => (Work::Unknown, None, End::PassOn),
-            },
+            Failure::Status { status, body } => self.weigh_status(status, body),
             Failure::EarlyError { status: Some(400..500), .. } => {
                 (Work::Unknown, None, End::PassOn)
             }
             Failure::EarlyError { status, message } => match said(status.unwrap_or(500), message) {
-                Said::ShuttingDown => (lost, Some(Mark::DrainAnswer), End::PassOn),
-                Said::QueueFull => (lost, None, End::PassOn),
-                Said::EngineDead | Said::Other => (lost, Some(Mark::Lost), End::PassOn),
+                Said::ShuttingDown => (Work::Lost, Some(Mark::DrainAnswer), End::PassOn),
+                Said::QueueFull => (Work::Lost, None, End::PassOn),
+                Said::EngineDead | Said::Other => (Work::Lost, Some(Mark::Lost), End::PassOn),
             },
             Failure::TimedOut => (Work::Unknown, None, End::Refuse(Reason::UpstreamTimeout)),
+        }
+    }
+
+    fn weigh_status(&self, status: u16, body: &[u8]) -> (Work, Option<Mark>, End) {
+        match said(status, message_of(body).as_deref()) {
+            Said::ShuttingDown => {
+                (Work::None, Some(Mark::DrainAnswer), End::Refuse(Reason::NoEndpoint))
+            }
+            Said::QueueFull => (Work::None, None, End::Refuse(Reason::PoolSaturated)),
+            Said::EngineDead => (Work::Unknown, Some(Mark::Lost), End::PassOn),
+            Said::Other if status == 503 && !self.gateway => (Work::None, None, End::PassOn),
+            Said::Other => (Work::Unknown, None, End::PassOn),
         }
     }
 }

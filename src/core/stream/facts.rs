@@ -35,6 +35,8 @@ pub(super) struct Facts {
     /// The engine gave the request up; the value: before any content.
     pub abort: Option<bool>,
     pub usage: UsageMeter,
+    /// One above the number of the last event that the client sees.
+    pub next_sequence: u64,
 }
 
 impl Facts {

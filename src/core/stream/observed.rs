@@ -122,6 +122,12 @@ impl StreamTracker {
         self.facts.unread_events
     }
 
+    /// The number of an event appended now: one above the last that passed, 0 where events have
+    /// none.
+    pub fn next_sequence_number(&self) -> u64 {
+        self.facts.next_sequence
+    }
+
     /// Bytes put into `out`.
     pub fn forwarded_bytes(&self) -> u64 {
         self.forwarded

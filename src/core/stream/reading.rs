@@ -43,6 +43,8 @@ pub(super) struct Reading {
     pub only_usage: bool,
     /// The data is not what the API sends.
     pub unread: bool,
+    /// The event's number, where the API has them.
+    pub sequence: Option<u64>,
 }
 
 impl Reading {

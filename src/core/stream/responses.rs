@@ -17,6 +17,8 @@ struct Data<'a> {
     #[serde(borrow, default, rename = "type")]
     kind: Loose<'a>,
     #[serde(borrow, default)]
+    sequence_number: Loose<'a>,
+    #[serde(borrow, default)]
     delta: Loose<'a>,
     /// Of `*.done` events, whose text says again what the deltas said.
     #[serde(borrow, default)]
@@ -63,14 +65,16 @@ pub(super) fn read(name: Option<&str>, data: &[u8]) -> Reading {
     if let Some(error) = event.error {
         return Reading::error(EngineError::read(error.get().as_bytes()));
     }
-    match event.kind.word().or(name).unwrap_or_default() {
+    let sequence = event.sequence_number.count();
+    let reading = match event.kind.word().or(name).unwrap_or_default() {
         "error" => Reading::error(EngineError::read(data)),
         kind @ ("response.completed"
         | "response.incomplete"
         | "response.failed"
         | "response.cancelled") => end(kind, event.response.0),
         kind => Reading { step: step(kind, &event), ..Reading::default() },
-    }
+    };
+    Reading { sequence, ..reading }
 }
 
 /// An event of which only the type is known, as its data is too large to be read.

@@ -224,6 +224,9 @@ impl StreamTracker {
         }
         if !hidden {
             self.facts.advance(reading.step, now);
+            if let Some(sequence) = reading.sequence {
+                self.facts.next_sequence = sequence.saturating_add(1);
+            }
         }
         self.facts.record(&mut reading);
         if hidden {

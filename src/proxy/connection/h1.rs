@@ -4,13 +4,19 @@ use super::ConnectionLimits;
 use crate::proxy::client::Client;
 use crate::proxy::exchange::After;
 use crate::proxy::gateway::Gateway;
+use bytes::{BufMut, BytesMut};
 use pingora_core::protocols::Stream;
 use pingora_core::protocols::http::ServerSession;
 use pingora_core::{BError, ErrorType};
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::AsyncReadExt;
 use tokio::sync::watch;
 use tokio::time::timeout;
+
+/// Room made for a request's head; most fit.
+const HEAD_ROOM: usize = 4 * 1024;
 
 pub(super) async fn serve(
     stream: Stream,
@@ -19,13 +25,15 @@ pub(super) async fn serve(
     leaving: watch::Receiver<bool>,
 ) {
     let limits = gateway.connection_limits();
-    let mut session = new_session(stream);
+    // A connection that never says a word is nobody's request.
+    let Some(mut session) = next_session(stream, limits.head).await else { return };
     loop {
         if !read_head(&mut session, peer, &gateway, &limits).await {
             return;
         }
         let mut client = Client::new(session, peer, leaving.clone());
-        match gateway.exchange(&mut client).await {
+        // Boxed: a connection that waits for its next request must not keep this space.
+        match Box::pin(gateway.exchange(&mut client)).await {
             After::Keep => {}
             After::Close => return,
         }
@@ -61,24 +69,33 @@ fn is_bad_head(error: &BError) -> bool {
     matches!(error.etype(), ErrorType::InvalidHTTPHeader)
 }
 
-/// Wait for the next request's first byte on a connection that may be kept. Closing an idle
-/// connection because this replica leaves would race with the client's next request, so a leaving
-/// replica keeps it and answers that request with `Connection: close`.
+/// Keep a connection for its next request. Closing an idle connection because this replica leaves
+/// would race with the client's next request, so a leaving replica keeps it and answers that
+/// request with `Connection: close`.
 async fn reuse(session: ServerSession, limits: &ConnectionLimits) -> Option<ServerSession> {
-    let (mut stream, early) = session.finish().await.ok()??.into_parts();
-    if early.is_none() {
-        // TLS streams cannot be peeked: there the head deadline counts the idle time too.
-        timeout(limits.idle, stream.try_peek(&mut [0])).await.ok()?.ok()?;
+    let (stream, early) = session.finish().await.ok()??.into_parts();
+    match early {
+        Some(early) => Some(session_of(stream, early)),
+        None => next_session(stream, limits.idle).await,
     }
-    let mut session = new_session(stream);
-    if let Some(early) = early {
-        session.set_pipelined_prefix(early);
-    }
-    Some(session)
 }
 
-fn new_session(stream: Stream) -> ServerSession {
+/// Wait for the first byte of a request. `None`: the client closed, or sent nothing `within` that
+/// time.
+async fn next_session(mut stream: Stream, within: Duration) -> Option<ServerSession> {
+    let first = timeout(within, stream.read_u8()).await.ok()?.ok()?;
+    // Not earlier: an idle connection needs no room.
+    let mut start = BytesMut::with_capacity(HEAD_ROOM);
+    start.put_u8(first);
+    Some(session_of(stream, start))
+}
+
+/// A session whose request begins with `start`.
+fn session_of(stream: Stream, start: BytesMut) -> ServerSession {
     let mut session = ServerSession::new_http1(stream);
+    session.set_pipelined_prefix(start);
+    // Every read has a deadline of ours; pingora's own of a minute would cut longer ones short.
+    session.set_read_timeout(None);
     // A second request that arrives while the first runs is kept for later instead of being
     // taken for a protocol violation that aborts the first (RFC 9112 §9.3.2).
     session.set_pipelining_enabled(true);

@@ -90,8 +90,7 @@ fn spawn_stream(
     tokio::spawn(async move {
         let _open = open;
         // What comes after does not matter: an HTTP/2 stream serves one request.
-        gateway.exchange(&mut client).await;
-        client.end_stream().await;
+        Box::pin(gateway.exchange(&mut client)).await;
     });
 }
 

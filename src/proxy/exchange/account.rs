@@ -40,8 +40,8 @@ pub(super) struct Account {
 struct AnswerFacts {
     first_content: Option<std::time::Instant>,
     last_content: Option<std::time::Instant>,
-    usage: Option<Usage>,
-    /// Output tokens seen in events, for answers that ended without usage.
+    usage: Usage,
+    /// Output tokens as far as the events tell: the last report and what came after it.
     delivered: u64,
     finish_reasons: Vec<String>,
 }
@@ -74,7 +74,7 @@ impl Account {
         self.answer = AnswerFacts {
             first_content: tracker.first_content(),
             last_content: tracker.last_content(),
-            usage: Some(tracker.usage()).filter(|usage| !usage.is_empty()),
+            usage: tracker.usage(),
             delivered: tracker.tokens_at_least(),
             finish_reasons: tracker
                 .finish_reasons()
@@ -85,7 +85,7 @@ impl Account {
     }
 
     /// Learn from a plain answer that has come whole.
-    pub fn answered(&mut self, usage: Option<Usage>) {
+    pub fn answered(&mut self, usage: Usage) {
         self.answer.usage = usage;
     }
 
@@ -123,18 +123,16 @@ impl Account {
         event
     }
 
+    /// What the engine reported; tokens that were delivered after its last report, of a stream
+    /// that was cancelled or broke, count too.
     fn tokens(&self) -> Tokens {
-        match (&self.answer.usage, self.answer.delivered) {
-            (Some(usage), _) => Tokens {
-                prompt: usage.prompt,
-                completion: usage.completion,
-                cached: usage.cached,
-                estimated: false,
-            },
-            (None, 0) => Tokens::default(),
-            (None, delivered) => {
-                Tokens { completion: Some(delivered), estimated: true, ..Tokens::default() }
-            }
+        let AnswerFacts { usage, delivered, .. } = &self.answer;
+        let estimated = *delivered > usage.completion.unwrap_or(0);
+        Tokens {
+            prompt: usage.prompt,
+            completion: if estimated { Some(*delivered) } else { usage.completion },
+            cached: usage.cached,
+            estimated,
         }
     }
 }

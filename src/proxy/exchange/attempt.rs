@@ -4,9 +4,10 @@
 use super::work::Attempt;
 use crate::core::api::Api;
 use crate::core::retry::Failure;
-use crate::core::stream::{EngineError, Progress, StreamTracker, TrackerOptions};
+use crate::core::stream::{EngineError, Progress, StreamTracker, TrackerOptions, plain_answer};
 use crate::proxy::engine::{EngineCall, Engines, is_event_stream};
-use bytes::{Bytes, BytesMut};
+use crate::proxy::gather::Gathered;
+use bytes::Bytes;
 use pingora_core::ErrorType;
 use pingora_http::{RequestHeader, ResponseHeader};
 use std::time::Duration;
@@ -29,6 +30,8 @@ pub(super) struct Question<'a> {
     pub body: &'a [Bytes],
     pub tracker: TrackerOptions,
     pub head_hold: Duration,
+    /// When this search for an answer ends by itself.
+    pub first_byte: Instant,
 }
 
 /// An engine's answer, of which the client has seen nothing.
@@ -54,6 +57,8 @@ pub(super) enum Lost {
     Unanswered { reused: bool },
     /// An answer of 500 or above, read whole.
     Status { head: Box<ResponseHeader>, body: Bytes },
+    /// An answer of 500 or above whose body never came whole.
+    HalfStatus(u16),
     /// An answer began with 200 and was lost before its first token.
     Early,
     /// A stream began with 200 and its first word was an error.
@@ -69,6 +74,7 @@ impl Lost {
             Self::NotConnected { .. } => Failure::NotConnected,
             Self::Unanswered { reused } => Failure::Unanswered { reused: *reused, after },
             Self::Status { head, body } => Failure::Status { status: head.status.as_u16(), body },
+            Self::HalfStatus(status) => Failure::Status { status: *status, body: b"" },
             Self::Early | Self::GivenUp => Failure::LostEarly,
             Self::EarlyError(error) => {
                 Failure::EarlyError { status: error.status, message: error.message.as_deref() }
@@ -96,15 +102,11 @@ pub(super) async fn attempt(
         return Err(Lost::Unanswered { reused: false });
     };
     match head.status.as_u16() {
-        500.. => {
-            let body = timeout(ERROR_BODY_TIME, read_up_to(call, ERROR_BODY)).await;
-            let body = body.ok().and_then(Result::ok).unwrap_or_default();
-            Err(Lost::Status { head: Box::new(head), body })
-        }
+        500.. => judge_error(call, head).await,
         200 if is_event_stream(&head) && question.api != Api::Plain => {
             hold(call, head, question).await
         }
-        200 if question.api != Api::Plain => hold_plain(call, head, question.api).await,
+        200 if question.api != Api::Plain => hold_plain(call, head, question).await,
         _ => Ok(Reply { head, body: ReplyBody::Plain { read: Bytes::new() } }),
     }
 }
@@ -115,18 +117,19 @@ async fn hold(
     head: ResponseHeader,
     question: &Question<'_>,
 ) -> Result<Reply, Lost> {
-    let until = Instant::now() + question.head_hold;
+    // A hold as long as the wait for the first byte never expires: an honest status is better.
+    let until = Some(Instant::now() + question.head_hold).filter(|end| *end < question.first_byte);
     let mut tracker = Box::new(StreamTracker::new(question.api, question.tracker));
     let mut ready = Vec::new();
     loop {
-        let ended = match timeout_at(until, call.read()).await {
-            Err(_) => break,
-            Ok(Err(_)) => return Err(Lost::Early),
-            Ok(Ok(Some(chunk))) => {
+        let ended = match until_some(until, call.read()).await {
+            None => break,
+            Some(Err(_)) => return Err(Lost::Early),
+            Some(Ok(Some(chunk))) => {
                 tracker.feed(chunk, Instant::now().into_std(), &mut ready);
                 false
             }
-            Ok(Ok(None)) => {
+            Some(Ok(None)) => {
                 tracker.finish_input(&mut ready);
                 true
             }
@@ -149,31 +152,51 @@ async fn hold(
     Ok(Reply { head, body: ReplyBody::Stream { tracker, ready } })
 }
 
+async fn until_some<T>(end: Option<Instant>, future: impl Future<Output = T>) -> Option<T> {
+    match end {
+        Some(end) => timeout_at(end, future).await.ok(),
+        None => Some(future.await),
+    }
+}
+
+/// Read an answer of 500 or above until it can be judged. One that is too large or too slow to be
+/// judged is passed on as it comes.
+async fn judge_error(call: &mut EngineCall, head: ResponseHeader) -> Result<Reply, Lost> {
+    let mut body = Gathered::default();
+    let read = timeout(ERROR_BODY_TIME, read_up_to(call, ERROR_BODY, &mut body)).await;
+    let body = body.into_bytes();
+    match read {
+        Ok(Ok(())) if call.is_done() => Err(Lost::Status { head: Box::new(head), body }),
+        // Nothing has reached the client: an honest answer of ours beats half of the engine's.
+        Ok(Err(_)) => Err(Lost::HalfStatus(head.status.as_u16())),
+        _ => Ok(Reply { head, body: ReplyBody::Plain { read: body } }),
+    }
+}
+
 /// Hold a plain answer until it is whole (or too large to hold) and check that it is one.
-async fn hold_plain(call: &mut EngineCall, head: ResponseHeader, api: Api) -> Result<Reply, Lost> {
-    let read = read_up_to(call, PLAIN_BODY).await.map_err(|_| Lost::Early)?;
-    if call.is_done() && crate::core::stream::plain_answer(api, &read).aborted {
+async fn hold_plain(
+    call: &mut EngineCall,
+    head: ResponseHeader,
+    question: &Question<'_>,
+) -> Result<Reply, Lost> {
+    let mut body = Gathered::default();
+    read_up_to(call, PLAIN_BODY, &mut body).await.map_err(|_| Lost::Early)?;
+    let read = body.into_bytes();
+    if question.tracker.hide_abort && call.is_done() && plain_answer(question.api, &read).aborted {
         return Err(Lost::GivenUp);
     }
     Ok(Reply { head, body: ReplyBody::Plain { read } })
 }
 
-/// Read until the body ends or is larger than `limit`.
-async fn read_up_to(call: &mut EngineCall, limit: usize) -> pingora_core::Result<Bytes> {
-    let mut first = Bytes::new();
-    let mut joined: Option<BytesMut> = None;
-    while !call.is_done() {
+/// Read until the body ends or `into` holds more than `limit`. Cancel-safe: `into` keeps what came.
+async fn read_up_to(
+    call: &mut EngineCall,
+    limit: usize,
+    into: &mut Gathered,
+) -> pingora_core::Result<()> {
+    while !call.is_done() && into.len() <= limit {
         let Some(chunk) = call.read().await? else { break };
-        match &mut joined {
-            Some(joined) => joined.extend_from_slice(&chunk),
-            None if first.is_empty() => first = chunk,
-            None => {
-                joined.insert(BytesMut::from(&first[..])).extend_from_slice(&chunk);
-            }
-        }
-        if joined.as_ref().map_or(first.len(), BytesMut::len) > limit {
-            break;
-        }
+        into.push(chunk);
     }
-    Ok(joined.map_or(first, BytesMut::freeze))
+    Ok(())
 }

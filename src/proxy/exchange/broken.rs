@@ -2,7 +2,7 @@
 
 use super::End;
 use super::work::Work;
-use crate::core::answer::error_event;
+use crate::core::answer::error_event_at;
 use crate::core::api::Api;
 use crate::core::cause::CutCause;
 use crate::core::outcome::Outcome;
@@ -26,6 +26,13 @@ pub(super) enum Break {
     /// `timeouts.total`.
     Total,
     Cut(CutCause),
+}
+
+/// The end of an event stream so far, between two events.
+pub(super) struct Place {
+    pub api: Api,
+    /// The number of the next event, where the API has them.
+    pub sequence: u64,
 }
 
 impl Break {
@@ -72,17 +79,19 @@ impl Break {
     }
 
     /// Close the engine's connection, tell the client if it is there, and say how it ended.
-    /// `event`: the answer is an event stream between two events.
+    /// `place`: where in an event stream, if the answer is one and an event can be added to it.
     pub async fn end(
         self,
         client: &mut Client,
         work: Work,
         engines: &Engines,
-        api: Option<Api>,
+        place: Option<Place>,
     ) -> End {
-        let told = match (self, api) {
+        let told = match (self, place) {
             (Self::Client(_), _) | (_, None) => None,
-            (_, Some(api)) => Some(error_event(api, self.code(), self.message())),
+            (_, Some(Place { api, sequence })) => {
+                Some(error_event_at(api, self.code(), self.message(), sequence))
+            }
         };
         // Side by side: the client need not wait for the engine, nor the slot for a client that
         // takes its time over the last event.
@@ -104,11 +113,5 @@ fn cut_outcome(cause: CutCause) -> Outcome {
     match cause {
         CutCause::Drain | CutCause::EndpointDrain => Outcome::DrainCut,
         CutCause::Operator | CutCause::Fence => Outcome::Truncated,
-    }
-}
-
-impl From<Lost> for Break {
-    fn from(lost: Lost) -> Self {
-        Self::Client(lost)
     }
 }

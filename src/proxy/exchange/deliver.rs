@@ -2,34 +2,47 @@
 
 use super::account::Account;
 use super::attempt::{Reply, ReplyBody};
-use super::broken::Break;
+use super::broken::{Break, Place};
 use super::run::Context;
 use super::stream::Deadlines;
 use super::work::Work;
 use super::{End, plain, stream};
 use crate::core::api::Api;
-use crate::core::stream::{StreamTracker, plain_answer};
+use crate::core::outcome::Outcome;
+use crate::core::stream::{StreamTracker, Verdict, plain_answer};
 use crate::proxy::client::{Client, Lost};
 use crate::proxy::heads::client_head;
 use bytes::Bytes;
+use http::header;
 use pingora_http::ResponseHeader;
+use tokio::time::Instant;
 
-/// Send `reply` to the client. The work ends when the engine's part has.
+/// Send `reply` to the client. The work ends when the engine's part has. `first_byte`: when a
+/// stream that has not begun must have.
 pub(super) async fn deliver(
     context: &Context<'_>,
     client: &mut Client,
     work: Work,
-    reply: Reply,
+    mut reply: Reply,
+    first_byte: Instant,
     api: Api,
     account: &mut Account,
 ) -> End {
     let engines = &context.gateway.engines;
+    if matches!(reply.body, ReplyBody::Stream { .. }) {
+        // Events may be taken out, and an error event added.
+        reply.head.remove_header(&header::CONTENT_LENGTH);
+    }
     if let Err(lost) = send_head(client, &reply.head, account).await {
         return Break::Client(lost).end(client, work, engines, None).await;
     }
     match reply.body {
         ReplyBody::Stream { tracker, ready } => {
-            deliver_stream(context, client, work, *tracker, ready, api, account).await
+            let timeouts = &context.live.config.timeouts;
+            let deadlines =
+                Deadlines { first_byte, idle: timeouts.stream_idle, total: context.total };
+            let reply = (*tracker, ready);
+            deliver_stream(context, client, work, reply, &deadlines, api, account).await
         }
         ReplyBody::Plain { read } => {
             let failed = reply.head.status.as_u16() >= 400;
@@ -45,15 +58,9 @@ pub(super) async fn error_answer(
     body: Bytes,
     account: &mut Account,
 ) -> End {
-    account.bytes_sent += body.len() as u64;
-    let sent = async {
-        send_head(client, head, account).await?;
-        client.send(body, true).await
-    };
-    match sent.await {
-        Ok(()) => End::upstream_error(),
-        Err(Lost::Gone) => End::client_gone("answer"),
-        Err(Lost::Stalled) => End::broken(crate::core::outcome::Outcome::TimedOut, "write_stall"),
+    match send_head(client, head, account).await {
+        Ok(()) => finish(client, vec![body], End::upstream_error()).await,
+        Err(lost) => End::lost(lost, "answer"),
     }
 }
 
@@ -71,31 +78,26 @@ async fn deliver_stream(
     context: &Context<'_>,
     client: &mut Client,
     mut work: Work,
-    mut tracker: StreamTracker,
-    ready: Vec<Bytes>,
+    (mut tracker, ready): (StreamTracker, Vec<Bytes>),
+    deadlines: &Deadlines,
     api: Api,
     account: &mut Account,
 ) -> End {
     let engines = &context.gateway.engines;
-    let timeouts = &context.live.config.timeouts;
-    let deadlines = Deadlines {
-        first_byte: account.started + account.queue_wait.unwrap_or_default() + timeouts.first_byte,
-        idle: timeouts.stream_idle,
-        total: context.total,
-    };
-    let relayed = stream::relay(client, &mut work, &mut tracker, ready, &deadlines).await;
+    let relayed = stream::relay(client, &mut work, &mut tracker, ready, deadlines).await;
     account.streamed(&tracker);
     match relayed {
         Ok(last) => {
             work.end(engines).await;
-            finish(client, last).await
+            finish(client, last, End::of(tracker.verdict())).await
         }
         Err(broken) => {
             if let Some(cause) = broken.cut() {
                 context.gateway.telemetry.stream_cut(cause);
             }
-            let told = (!tracker.mid_event()).then_some(api);
-            broken.end(client, work, engines, told).await
+            let sequence = tracker.next_sequence_number();
+            let place = (!tracker.mid_event()).then_some(Place { api, sequence });
+            broken.end(client, work, engines, place).await
         }
     }
 }
@@ -111,18 +113,13 @@ async fn deliver_plain(
 ) -> End {
     let engines = &context.gateway.engines;
     let idle = context.live.config.timeouts.stream_idle;
-    let sent = &mut account.bytes_sent;
-    match plain::relay(client, &mut work, read, idle, context.total, sent).await {
+    match plain::relay(client, &mut work, read, idle, context.total).await {
         Ok(relayed) => {
-            account.bytes_sent += relayed.last.len() as u64;
-            let answer = relayed.body.map(|body| plain_answer(api, &body));
-            account.answered(answer.map(|answer| answer.usage));
+            let answer = relayed.body.map(|body| plain_answer(api, &body)).unwrap_or_default();
+            let end = if failed { End::upstream_error() } else { End::of(answer.verdict()) };
+            account.answered(answer.usage);
             work.end(engines).await;
-            let end = finish(client, vec![relayed.last]).await;
-            match end.error {
-                None if failed => End::upstream_error(),
-                _ => end,
-            }
+            finish(client, relayed.last, end).await
         }
         Err(broken) => {
             if let Some(cause) = broken.cut() {
@@ -133,15 +130,29 @@ async fn deliver_plain(
     }
 }
 
-/// The last pieces and the clean end.
-async fn finish(client: &mut Client, mut last: Vec<Bytes>) -> End {
-    let sent = async {
-        client.send_all(&mut last).await?;
-        client.finish().await
-    };
-    match sent.await {
-        Ok(()) => End::complete(),
-        Err(Lost::Gone) => End::client_gone("last bytes"),
-        Err(Lost::Stalled) => End::broken(crate::core::outcome::Outcome::TimedOut, "write_stall"),
+/// The last pieces and the clean end, which make the request end as `end`.
+async fn finish(client: &mut Client, last: Vec<Bytes>, end: End) -> End {
+    match client.finish(last).await {
+        Ok(()) => end,
+        Err(lost) => End::lost(lost, "last bytes"),
+    }
+}
+
+impl End {
+    /// The engine's answer goes to the client as it is, to its end.
+    fn of(verdict: Verdict) -> Self {
+        match verdict {
+            Verdict::Complete => Self::complete(),
+            Verdict::Truncated => Self::passed(Outcome::Truncated, "upstream_abort"),
+            Verdict::UpstreamError => Self::passed(Outcome::UpstreamError, "upstream_error"),
+        }
+    }
+
+    /// The client was lost while it was given what it asked for.
+    fn lost(lost: Lost, at: &'static str) -> Self {
+        match lost {
+            Lost::Gone => Self::client_gone(at),
+            Lost::Stalled => Self::broken(Outcome::TimedOut, "write_stall"),
+        }
     }
 }

@@ -12,7 +12,7 @@ use crate::core::cause::Selection;
 use crate::core::outcome::Outcome;
 use crate::core::reason::Reason;
 use crate::core::rejection::Rejection;
-use crate::core::retry::End;
+use crate::core::retry::{End, Kind};
 use crate::core::stream::TrackerOptions;
 use crate::proxy::client::Client;
 use crate::proxy::heads::{Towards, engine_head};
@@ -23,7 +23,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 /// What the client is to get.
 pub(super) enum Found {
-    Reply(Reply),
+    Reply(Box<Reply>),
     /// An engine's own error, which no other engine would mend.
     ErrorAnswer {
         head: Box<ResponseHeader>,
@@ -37,15 +37,15 @@ pub(super) async fn find(
     client: &mut Client,
     request: &Request,
     work: &mut Work,
+    first_byte: Instant,
     account: &mut Account,
 ) -> Result<Found, Stop> {
     let head = upstream_head(context, client, request, account)?;
     let Work { permit, attempt, .. } = work;
     let holder = permit.holder();
-    let first_byte = Instant::now() + context.live.config.timeouts.first_byte;
     tokio::select! {
         biased;
-        found = Search { context, request, head, account, holder }.run(attempt) => found,
+        found = Search { context, request, head, first_byte, account, holder }.run(attempt) => found,
         () = client.gone() => Err(Stop::Gone("first byte")),
         cause = holder.cut() => Err(Stop::cut(cause)),
         () = sleep_until(context.total) => Err(Stop::Refuse(Outcome::TimedOut, total_passed())),
@@ -77,13 +77,14 @@ struct Search<'a> {
     context: &'a Context<'a>,
     request: &'a Request,
     head: RequestHeader,
+    first_byte: Instant,
     account: &'a mut Account,
     holder: &'a crate::admission::Holder,
 }
 
 impl Search<'_> {
     async fn run(mut self, slot: &mut Option<Attempt>) -> Result<Found, Stop> {
-        let mut attempts = self.context.pool.attempts(self.request.facts.stream);
+        let mut attempts = self.context.pool.attempts(kind(self.request, &self.head));
         let mut last = None;
         loop {
             let lease = match attempts.pick() {
@@ -94,13 +95,13 @@ impl Search<'_> {
             let running = slot.insert(Attempt { lease, call: None });
             let asked = Instant::now();
             let lost = match self.attempt(running).await {
-                Ok(reply) => return Ok(Found::Reply(reply)),
+                Ok(reply) => return Ok(Found::Reply(Box::new(reply))),
                 Err(lost) => lost,
             };
             let next = attempts.failed(&running.lease, lost.as_failure(asked.elapsed()), false);
             tracing::debug!(endpoint = %running.lease.id(), ?next, "an attempt failed");
             if let Some(call) = running.call.take() {
-                call.abandon().await;
+                self.context.gateway.engines.end(call).await;
             }
             // The endpoint's count falls before the next choice.
             *slot = None;
@@ -132,15 +133,25 @@ impl Search<'_> {
                 ..TrackerOptions::default()
             },
             head_hold: config.timeouts.head_hold,
+            first_byte: self.first_byte,
         };
         let answer = attempt(&self.context.gateway.engines, &question, running).await;
         self.account.upstream_status = match &answer {
             Ok(reply) => Some(reply.head.status.as_u16()),
             Err(Lost::Status { head, .. }) => Some(head.status.as_u16()),
+            Err(Lost::HalfStatus(status)) => Some(*status),
             Err(Lost::Early | Lost::EarlyError(_) | Lost::GivenUp) => Some(200),
             Err(_) => self.account.upstream_status,
         };
         answer
+    }
+}
+
+fn kind(request: &Request, head: &RequestHeader) -> Kind {
+    match (request.facts.stream, head.method.is_safe()) {
+        (true, _) => Kind::Stream,
+        (false, true) => Kind::Read,
+        (false, false) => Kind::Answer,
     }
 }
 
@@ -153,10 +164,11 @@ fn give_up(end: End, last: Option<Lost>) -> Result<Found, Stop> {
             outcome_of(reason, last.is_some()),
             Rejection::new(reason, message_of(reason, last.as_ref())),
         )),
-        (End::PassOn | End::Broken, _) => Err(Stop::Refuse(
-            Outcome::UpstreamError,
-            Rejection::new(Reason::UpstreamUnreachable, "The engine gave the request up."),
-        )),
+        (End::PassOn | End::Broken, last) => {
+            let message = message_of(Reason::UpstreamUnreachable, last.as_ref());
+            let rejection = Rejection::new(Reason::UpstreamUnreachable, message);
+            Err(Stop::Refuse(Outcome::UpstreamError, rejection))
+        }
     }
 }
 
@@ -180,6 +192,7 @@ fn message_of(reason: Reason, last: Option<&Lost>) -> &'static str {
         (_, Some(Lost::NotConnected { refused: false })) => "The engine could not be reached.",
         (_, Some(Lost::Early)) => "The engine was lost before its first token.",
         (_, Some(Lost::GivenUp)) => "The engine gave the request up.",
+        (_, Some(Lost::HalfStatus(_))) => "The engine's error answer was not whole.",
         _ => "The engine closed the connection unanswered.",
     }
 }

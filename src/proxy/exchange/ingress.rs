@@ -11,10 +11,12 @@ use crate::core::reason::Reason;
 use crate::core::rejection::Rejection;
 use crate::proxy::client::Client;
 use crate::proxy::gateway::{Gateway, Live};
-use bytes::{Bytes, BytesMut};
+use crate::proxy::gather::Gathered;
+use bytes::Bytes;
 use http::header::{self, HeaderMap};
 use http::{Method, Version};
 use percent_encoding::percent_decode_str;
+use pingora_core::ErrorType;
 use pingora_http::RequestHeader;
 use std::sync::Arc;
 use tokio::time::timeout;
@@ -122,27 +124,27 @@ async fn collect_body(client: &mut Client, limit: usize) -> Result<Bytes, Stop> 
     if expects_continue(head) && !client.body_is_done() {
         client.send_continue().await.map_err(|_| Stop::Gone("body"))?;
     }
-    let mut body: Option<BytesMut> = None;
-    let mut only = Bytes::new();
-    while let Some(part) = client.read_body().await.map_err(|_| Stop::Gone("body"))? {
-        let so_far = body.as_ref().map_or(only.len(), BytesMut::len);
-        if so_far + part.len() > limit {
+    // The announced length is the client's word; it may not announce more than it may send.
+    let mut body = Gathered::expecting(length.unwrap_or(0));
+    while let Some(part) = client.read_body().await.map_err(|error| unreadable(&error))? {
+        if body.len() + part.len() > limit {
             return Err(too_large(limit));
         }
-        match &mut body {
-            None if only.is_empty() => only = part,
-            None => {
-                // The announced length is the client's word: reserve for it only now that it
-                // has begun to send, and never more than it may send.
-                let capacity = length.unwrap_or(0).max(so_far + part.len());
-                let joined = body.insert(BytesMut::with_capacity(capacity));
-                joined.extend_from_slice(&only);
-                joined.extend_from_slice(&part);
-            }
-            Some(joined) => joined.extend_from_slice(&part),
-        }
+        body.push(part);
     }
-    Ok(body.map_or(only, BytesMut::freeze))
+    Ok(body.into_bytes())
+}
+
+/// A body that does not come to its end: badly framed, or its client is gone.
+fn unreadable(error: &pingora_core::Error) -> Stop {
+    match error.etype() {
+        // pingora's names for chunk sizes and trailers that are none.
+        ErrorType::Custom(_) => Stop::refuse(Rejection::new(
+            Reason::BadRequest,
+            "The chunked framing of the request body is malformed.",
+        )),
+        _ => Stop::Gone("body"),
+    }
 }
 
 fn expects_continue(head: &RequestHeader) -> bool {

@@ -26,6 +26,7 @@ mod refuse;
 mod run;
 mod stream;
 mod work;
+mod write;
 
 use super::client::Client;
 use super::gateway::Gateway;
@@ -64,6 +65,16 @@ impl End {
     /// The client can see that its answer is not whole.
     fn broken(outcome: Outcome, error: &'static str) -> Self {
         Self { outcome, reason: None, error: Some(error), after: After::Close }
+    }
+
+    /// The client has all there is of an answer that is not what it asked for.
+    fn passed(outcome: Outcome, error: &'static str) -> Self {
+        Self { error: Some(error), outcome, ..Self::complete() }
+    }
+
+    /// An engine's own error answer was passed on.
+    fn upstream_error() -> Self {
+        Self::passed(Outcome::UpstreamError, "upstream_status")
     }
 
     fn client_gone(at: &'static str) -> Self {
@@ -110,6 +121,7 @@ impl Gateway {
                 refuse::refuse(client, &mut account, outcome, &rejection).await
             }
         };
+        account.bytes_sent = client.body_sent();
         let event = account.close(arrival.event(end.outcome), &end, &live.config.slo);
         arrival.finish(event);
         end.after

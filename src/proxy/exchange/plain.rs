@@ -3,6 +3,7 @@
 
 use super::broken::Break;
 use super::work::Work;
+use super::write::write;
 use crate::proxy::client::{Client, Lost};
 use bytes::Bytes;
 use std::pin::pin;
@@ -15,7 +16,7 @@ const KEPT_BYTES: usize = 1024 * 1024;
 /// What was forwarded.
 pub(super) struct Relayed {
     /// The last piece, which the client is to get once the slot is free.
-    pub last: Bytes,
+    pub last: Vec<Bytes>,
     /// The whole body for its usage; `None` if it was too large to keep.
     pub body: Option<Vec<u8>>,
 }
@@ -27,18 +28,16 @@ pub(super) async fn relay(
     read: Bytes,
     idle: Duration,
     total: Instant,
-    sent: &mut u64,
 ) -> Result<Relayed, Break> {
     let holder = work.permit.holder();
     let Some(call) = work.attempt.as_mut().and_then(|attempt| attempt.call.as_mut()) else {
         return Err(Break::Truncated);
     };
     let mut cut = pin!(holder.cut());
-    let mut last = read;
-    let mut body = Some(last.to_vec());
+    let mut body = Some(read.to_vec());
+    let mut last = vec![read];
     while !call.is_done() {
-        *sent += last.len() as u64;
-        client.send(std::mem::take(&mut last), false).await?;
+        write(client, &mut last, cut.as_mut(), total).await?;
         let silence = (Instant::now() + idle).min(total);
         let read = tokio::select! {
             biased;
@@ -52,7 +51,7 @@ pub(super) async fn relay(
         match read {
             Ok(Some(chunk)) => {
                 keep(&mut body, &chunk);
-                last = chunk;
+                last.push(chunk);
             }
             Ok(None) => break,
             Err(error) => {

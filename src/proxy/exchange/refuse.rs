@@ -45,12 +45,8 @@ async fn send(client: &mut Client, account: &mut Account, answer: Answer) -> Res
     let head = answer_head(&answer).map_err(|_| Lost::Gone)?;
     account.status = Some(answer.status);
     client.send_head(head).await?;
-    if with_body {
-        account.bytes_sent += answer.body.len() as u64;
-        client.send(answer.body, true).await
-    } else {
-        client.finish().await
-    }
+    let body = if with_body { vec![answer.body] } else { Vec::new() };
+    client.finish(body).await
 }
 
 /// What was wrong with a head that never became a request.

@@ -5,7 +5,7 @@ use super::failover::{self, Found};
 use super::ingress::Request;
 use super::refuse::refuse;
 use super::work::Work;
-use super::{After, End, Stop, deliver};
+use super::{End, Stop, deliver};
 use crate::admission::{AdmitRequest, Admitted, Refused};
 use crate::core::outcome::Outcome;
 use crate::core::reason::Reason;
@@ -65,6 +65,8 @@ pub(super) async fn run(
     if let Some(reason) = admitted.shadow_refusal {
         gateway.telemetry.shadow_rejection(&account.tenant, reason);
     }
+    // The slot is back before the client has its last bytes; a drain waits for those too.
+    let _answering = admitted.permit.holder().answering();
     forward(&context, client, request, Work::new(admitted.permit, demand), account).await
 }
 
@@ -106,13 +108,16 @@ async fn forward(
     mut work: Work,
     account: &mut Account,
 ) -> End {
-    let found = failover::find(context, client, &request, &mut work, account).await;
+    let first_byte = Instant::now() + context.live.config.timeouts.first_byte;
+    // Boxed: connecting is the largest state, and a streaming request must not keep its space.
+    let found =
+        Box::pin(failover::find(context, client, &request, &mut work, first_byte, account)).await;
     // Not needed any more: a prompt may be large and the stream long.
     let api = request.facts.api;
     drop(request);
     match found {
         Ok(Found::Reply(reply)) => {
-            deliver::deliver(context, client, work, reply, api, account).await
+            deliver::deliver(context, client, work, *reply, first_byte, api, account).await
         }
         Ok(Found::ErrorAnswer { head, body }) => {
             work.end(&context.gateway.engines).await;
@@ -165,16 +170,4 @@ fn rejection(gateway: &Gateway, refused: &Refused) -> Rejection {
         window: None,
         reset: Some(wait),
     })
-}
-
-impl End {
-    /// An engine's own error answer was passed on.
-    pub(super) fn upstream_error() -> Self {
-        Self {
-            outcome: Outcome::UpstreamError,
-            reason: None,
-            error: Some("upstream_status"),
-            after: After::Keep,
-        }
-    }
 }

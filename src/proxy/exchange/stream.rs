@@ -3,8 +3,9 @@
 
 use super::broken::Break;
 use super::work::Work;
+use super::write::write;
 use crate::core::stream::{Progress, StreamTracker};
-use crate::proxy::client::Client;
+use crate::proxy::client::{Client, Lost};
 use bytes::Bytes;
 use std::pin::pin;
 use std::time::Duration;
@@ -47,19 +48,19 @@ pub(super) async fn relay(
     let mut counted = 0;
     loop {
         counted = count_tokens(holder, tracker, counted);
-        if let Some(end) = ended(tracker) {
-            return match end {
-                Ok(()) => {
-                    let _ = timeout(END_OF_BODY, read_rest(call, tracker, &mut ready)).await;
-                    Ok(ready)
-                }
-                Err(broken) => {
-                    client.send_all(&mut ready).await?;
-                    Err(broken)
-                }
-            };
+        let end = ended(tracker);
+        if let Some(Ok(())) = end {
+            let _ = timeout(END_OF_BODY, read_rest(call, tracker, &mut ready)).await;
+            return Ok(ready);
         }
-        client.send_all(&mut ready).await?;
+        write(client, &mut ready, cut.as_mut(), deadlines.total).await?;
+        if let Some(Err(broken)) = end {
+            if broken == Break::Abort {
+                // Usage comes after the abort, and the tenant is charged by it.
+                let _ = timeout(END_OF_BODY, read_rest(call, tracker, &mut ready)).await;
+            }
+            return Err(broken);
+        }
         tokio::select! {
             biased;
             cause = &mut cut => return Err(Break::Cut(cause)),
@@ -80,7 +81,7 @@ pub(super) async fn relay(
                     return Err(Break::Truncated);
                 }
             },
-            () = client.gone() => return Err(Break::Client(crate::proxy::client::Lost::Gone)),
+            () = client.gone() => return Err(Break::Client(Lost::Gone)),
             () = &mut wake => {
                 if alarm.ring(tracker)? {
                     ready.push(KEEP_ALIVE);
@@ -91,17 +92,15 @@ pub(super) async fn relay(
     }
 }
 
-/// Whether the tracker knows how the stream ends.
+/// Whether the tracker knows how the stream ends. One that ends with an abort that may pass has
+/// its end too.
 fn ended(tracker: &StreamTracker) -> Option<Result<(), Break>> {
     if tracker.error().is_some() {
         Some(Err(Break::EngineError))
     } else if tracker.is_sealed() {
         Some(Err(Break::Abort))
-    } else if tracker.terminal() {
-        let whole = tracker.verdict() == crate::core::stream::Verdict::Complete;
-        Some(if whole { Ok(()) } else { Err(Break::Truncated) })
     } else {
-        None
+        tracker.terminal().then_some(Ok(()))
     }
 }
 

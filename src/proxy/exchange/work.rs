@@ -19,7 +19,7 @@ pub(super) struct Work {
 /// One endpoint that was chosen, and the call to it.
 pub(super) struct Attempt {
     pub lease: EndpointLease,
-    pub call: Option<EngineCall>,
+    pub call: Option<Box<EngineCall>>,
 }
 
 impl Work {
@@ -34,11 +34,7 @@ impl Work {
     /// The engine's work has ended: by itself if its answer came whole, else because we close.
     pub async fn end(mut self, engines: &Engines) {
         let Some(attempt) = &mut self.attempt else { return };
-        let Some(mut call) = attempt.call.take() else { return };
-        if call.is_done() {
-            engines.release(call).await;
-        } else {
-            call.abandon().await;
-        }
+        let Some(call) = attempt.call.take() else { return };
+        engines.end(call).await;
     }
 }

@@ -119,6 +119,23 @@ async fn an_engine_that_dies_goes_down_and_one_success_brings_it_back() {
 }
 
 #[tokio::test]
+async fn a_suspect_is_probed_after_its_backoff_not_after_the_interval() {
+    use crate::core::endpoint_health::Mark;
+
+    let engine = Engine::anywhere().await;
+    let name = engine.address.to_string();
+    let mut rarely = (*pool(&[&name]).spec()).clone();
+    rarely.health.interval = Duration::from_secs(3600);
+    let pool = Pool::new(Arc::new(rarely));
+    let _keeper = Keeper::spawn(Arc::clone(&pool));
+    until("probed", || engine.probes() == 1).await;
+    pool.pick(&[]).unwrap().mark(Mark::Lost);
+    assert_eq!(pool.endpoint_phase(&name), Some(Down));
+    until_phase(&pool, &name, Ready).await;
+    assert_eq!(engine.probes(), 2);
+}
+
+#[tokio::test]
 async fn an_unhealthy_or_silent_engine_goes_down_too() {
     for answer in [UNHEALTHY, SILENT] {
         let engine = Engine::anywhere().await;

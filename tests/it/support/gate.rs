@@ -1,12 +1,14 @@
 //! The real binary, started with a generated configuration on free ports.
 
-use super::{BOUND, Metrics, eventually};
+use super::wire::{Answer, Request, Wire};
+use super::{Api, BOUND, Call, Leave, Metrics, Proto, eventually};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
+use streamgate_loadtests::engine::{Engine, StatsSnapshot};
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tokio::process::{Child, Command};
@@ -15,6 +17,7 @@ use tokio::process::{Child, Command};
 #[derive(Clone, Debug)]
 pub struct Setup {
     endpoints: Vec<SocketAddr>,
+    models: String,
     tenants: Vec<(String, String)>,
     pool: String,
     extra: String,
@@ -26,6 +29,7 @@ impl Setup {
     pub fn new(endpoints: &[SocketAddr]) -> Self {
         Self {
             endpoints: endpoints.to_vec(),
+            models: "*".into(),
             tenants: Vec::new(),
             pool: String::new(),
             extra: String::new(),
@@ -37,6 +41,12 @@ impl Setup {
     /// `max_in_flight: 2`.
     pub fn tenant(mut self, id: &str, keys: &str) -> Self {
         self.tenants.push((id.to_owned(), keys.to_owned()));
+        self
+    }
+
+    /// The pool serves this model only.
+    pub fn model(mut self, model: &str) -> Self {
+        self.models = model.to_owned();
         self
     }
 
@@ -67,7 +77,8 @@ impl Setup {
         let endpoints: Vec<_> = self.endpoints.iter().map(|e| format!("\"{e}\"")).collect();
         let _ = write!(
             yaml,
-            "pools:\n  - name: p\n    models: [\"*\"]\n    endpoints: [{}]\n",
+            "pools:\n  - name: p\n    models: [\"{}\"]\n    endpoints: [{}]\n",
+            self.models,
             endpoints.join(", ")
         );
         indented(&mut yaml, &self.pool, 4);
@@ -169,9 +180,41 @@ impl Gate {
         .await
     }
 
+    /// One request over HTTP/1, to the end of its answer.
+    pub async fn answer(&self, request: &Request) -> Answer {
+        Wire::connect(self.proxy).await.call(request).await
+    }
+
+    /// `cap` requests of tenant `a` run beside each other, one more is refused, all complete.
+    pub async fn all_slots_free(&self, cap: u32, engine: &Engine) {
+        self.settled().await;
+        let request = Api::Chat.stream(2).fault("delay-head=5m");
+        let mut running = Vec::new();
+        for _ in 0..cap {
+            running.push(Call::start(Proto::H1, self.proxy, &request).await);
+        }
+        let all = |stats: &StatsSnapshot| stats.in_flight == cap as usize;
+        engine.wait_stats(all, BOUND).await.expect("every slot can be used");
+        for call in running {
+            call.leave(Leave::Close).await;
+        }
+        self.settled().await;
+    }
+
     /// Lines the process has written so far.
     pub fn output(&self) -> Vec<String> {
         self.output.lock().unwrap().clone()
+    }
+
+    /// Lines written since the last call of this.
+    pub fn take_output(&self) -> Vec<String> {
+        std::mem::take(&mut *self.output.lock().unwrap())
+    }
+
+    /// The log line of the ended request with this id.
+    pub async fn line_of(&self, id: &str) -> Value {
+        let line = || self.request_lines().into_iter().find(|line| line["request_id"] == id);
+        eventually("a request's log line", || std::future::ready(line())).await
     }
 
     /// Log lines of ended requests.

@@ -1,11 +1,21 @@
 //! The rig: a gate (the real binary), clients, waits on values.
 
+pub mod api;
+pub mod call;
 pub mod gate;
+pub mod h2;
 pub mod metrics;
+pub mod own;
+pub mod replayer;
+pub mod request;
+pub mod scripted;
 pub mod wire;
 
+pub use api::Api;
+pub use call::{Call, Leave, Proto, ask};
 pub use gate::{Gate, Setup};
 pub use metrics::Metrics;
+pub use own::OwnEngine;
 
 use std::future::Future;
 use std::time::{Duration, Instant};

@@ -1,13 +1,15 @@
 //! HTTP/1.1 on a bare socket: tests see framing, resets and silence as they are.
 
 use super::bounded;
-use super::gate::key;
+pub use super::request::{Request, chat};
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+
+/// Header names in lower case, and values.
+pub type Headers = BTreeMap<String, String>;
 
 /// How the bytes of an answer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +26,7 @@ pub enum Ending {
 #[derive(Clone, Debug)]
 pub struct Answer {
     pub status: u16,
-    pub headers: BTreeMap<String, String>,
+    pub headers: Headers,
     pub body: Vec<u8>,
     pub ending: Ending,
 }
@@ -47,64 +49,6 @@ impl Answer {
 pub struct Wire {
     pub stream: TcpStream,
     buffer: Vec<u8>,
-}
-
-/// A request, ready to be written.
-pub struct Request {
-    head: String,
-    body: Vec<u8>,
-}
-
-impl Request {
-    /// `POST path` with a JSON body as the tenant.
-    pub fn post(path: &str, tenant: &str, body: impl Into<Vec<u8>>) -> Self {
-        let body = body.into();
-        let mut head = format!("POST {path} HTTP/1.1\r\nhost: gate\r\n");
-        let _ = write!(head, "authorization: Bearer {}\r\n", key(tenant));
-        head.push_str("content-type: application/json\r\n");
-        Self { head, body }
-    }
-
-    pub fn get(path: &str, tenant: &str) -> Self {
-        let head = format!(
-            "GET {path} HTTP/1.1\r\nhost: gate\r\nauthorization: Bearer {}\r\n",
-            key(tenant)
-        );
-        Self { head, body: Vec::new() }
-    }
-
-    pub fn header(mut self, name: &str, value: &str) -> Self {
-        let _ = write!(self.head, "{name}: {value}\r\n");
-        self
-    }
-
-    /// With Content-Length.
-    pub fn bytes(&self) -> Vec<u8> {
-        let mut bytes = self.head.clone().into_bytes();
-        bytes.extend(format!("content-length: {}\r\n\r\n", self.body.len()).into_bytes());
-        bytes.extend(&self.body);
-        bytes
-    }
-
-    /// In chunks of `size`.
-    pub fn chunked(&self, size: usize) -> Vec<u8> {
-        let mut bytes = self.head.clone().into_bytes();
-        bytes.extend(b"transfer-encoding: chunked\r\n\r\n");
-        for chunk in self.body.chunks(size) {
-            bytes.extend(format!("{:x}\r\n", chunk.len()).into_bytes());
-            bytes.extend(chunk);
-            bytes.extend(b"\r\n");
-        }
-        bytes.extend(b"0\r\n\r\n");
-        bytes
-    }
-}
-
-/// The body of a chat request.
-pub fn chat(tokens: u32, stream: bool) -> String {
-    format!(
-        r#"{{"model":"sim","max_tokens":{tokens},"stream":{stream},"messages":[{{"role":"user","content":"hello"}}]}}"#
-    )
 }
 
 impl Wire {
@@ -144,7 +88,7 @@ impl Wire {
 
     /// Status and headers of the next answer, interim ones skipped; `None` if the connection ends
     /// first.
-    pub async fn head(&mut self) -> Option<(u16, BTreeMap<String, String>)> {
+    pub async fn head(&mut self) -> Option<(u16, Headers)> {
         loop {
             let end = loop {
                 if let Some(at) = find(&self.buffer, b"\r\n\r\n") {
@@ -210,6 +154,22 @@ impl Wire {
         socket2::SockRef::from(&self.stream).set_linger(Some(Duration::ZERO)).unwrap();
     }
 
+    /// Send FIN; reading goes on.
+    pub async fn half_close(&mut self) {
+        self.stream.shutdown().await.unwrap();
+    }
+
+    /// Everything that still comes, and how it ended.
+    pub async fn raw_rest(&mut self) -> (Vec<u8>, Ending) {
+        let mut bytes = std::mem::take(&mut self.buffer);
+        loop {
+            match self.more().await {
+                Ok(()) => bytes.append(&mut self.buffer),
+                Err(ending) => return (bytes, ending),
+            }
+        }
+    }
+
     async fn exactly(&mut self, length: usize, body: &mut Vec<u8>) -> Ending {
         while self.buffer.len() < length {
             if let Err(ending) = self.more().await {
@@ -244,7 +204,14 @@ impl Wire {
         }
     }
 
-    async fn more(&mut self) -> Result<(), Ending> {
+    /// Up to `most` bytes that have come and were not looked at yet.
+    pub fn take_buffered(&mut self, most: usize) -> Vec<u8> {
+        let most = most.min(self.buffer.len());
+        self.buffer.drain(..most).collect()
+    }
+
+    /// Wait for more bytes.
+    pub async fn more(&mut self) -> Result<(), Ending> {
         match bounded("bytes or the end", self.stream.read_buf(&mut self.buffer)).await {
             Ok(0) => Err(Ending::Cut),
             Ok(_) => Ok(()),

@@ -75,6 +75,11 @@ impl Metrics {
     }
 
     /// Seconds since the epoch at the start.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "seconds since the epoch are positive and far below 2^53"
+    )]
     pub(crate) fn created_seconds(&self) -> u64 {
         self.created as u64
     }

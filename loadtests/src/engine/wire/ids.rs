@@ -39,7 +39,7 @@ impl Identity {
 
 /// The engine's `system_fingerprint`.
 fn fingerprint(model: &str) -> String {
-    format!("vllm-0.32.0-{:08x}", super::super::tokens::body_hash(model.as_bytes()) as u32)
+    format!("vllm-0.32.0-{:08x}", super::super::tokens::body_hash(model.as_bytes()) >> 32)
 }
 
 /// 16 random hexadecimal digits.

@@ -1,0 +1,41 @@
+# What there is to do here; `make help` lists it.
+
+SHELL := /usr/bin/env bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+CARGO ?= cargo
+
+.PHONY: help demo test lint bench loadtest loadtest-all
+
+help: ## List these recipes (default)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: ## Start two simulated engines, the ingress, two tenants and the live page; Ctrl-C ends it
+	@scripts/prerequisites.sh demo
+	@scripts/demo.sh
+
+test: ## Install what the tests need if it is missing, then run every test
+	@scripts/prerequisites.sh test
+	@scripts/sdk-venv.sh >/dev/null || echo "The tests of real client libraries will fail without it."
+	$(CARGO) test --workspace --locked --no-fail-fast
+
+lint: ## Check format, lints, documentation, dependencies and scripts
+	@scripts/prerequisites.sh build
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- --deny warnings
+	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --workspace --no-deps --locked --quiet
+	@scripts/check-dependencies.sh
+	@for script in scripts/*.sh .ci/run; do bash -n "$$script"; done
+	@if command -v shellcheck >/dev/null; then shellcheck scripts/*.sh .ci/run; fi
+
+loadtest: ## Run one load test: make loadtest SCENARIO=loadtests/scenarios/w1.yaml
+	@scripts/loadtest.sh $(SCENARIO)
+
+loadtest-all: ## Reproduce every published experiment, and show what the ingress makes of it (15 min)
+	@scripts/loadtest.sh
+
+bench: ## Run the benchmarks (release build)
+	@scripts/prerequisites.sh build
+	$(CARGO) bench --workspace --locked

@@ -1,0 +1,71 @@
+//! Scenario files: what is run, and what should come of it.
+
+mod check;
+mod span;
+mod types;
+
+pub use span::Span;
+pub use types::{
+    Action, ActionSpec, Api, AutoscaleSpec, ClientSpec, ClosedSpec, DirectSpec, EngineProfile,
+    EngineSpec, GroupSpec, HistorySpec, OpenSpec, PhaseSpec, Policy, Prepare, PromptKind,
+    PromptSpec, RequestSpec, Scenario, Segment, SloSpec, Spacing, StreamgateSpec, TargetSpec,
+    UrlSpec,
+};
+
+use std::path::Path;
+
+/// A scenario that cannot be run.
+#[derive(Debug, thiserror::Error)]
+pub enum ScenarioError {
+    /// The file cannot be read.
+    #[error("cannot read {path}: {source}")]
+    Read {
+        /// Which.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Not YAML, or not of a scenario's shape.
+    #[error("{path}: {message}")]
+    Shape {
+        /// Which.
+        path: String,
+        /// Where and what.
+        message: String,
+    },
+    /// Well-formed but wrong.
+    #[error("{path}: {}", .mistakes.join("\n  "))]
+    Wrong {
+        /// Which.
+        path: String,
+        /// Each with its key path.
+        mistakes: Vec<String>,
+    },
+}
+
+impl Scenario {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// [`ScenarioError`], with every mistake at once where the shape is right.
+    pub fn read(path: &Path) -> Result<Self, ScenarioError> {
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| ScenarioError::Read { path: name.clone(), source })?;
+        Self::parse(&name, &text)
+    }
+
+    /// Parses the text of a file.
+    ///
+    /// # Errors
+    /// As [`Scenario::read`].
+    pub fn parse(name: &str, text: &str) -> Result<Self, ScenarioError> {
+        let scenario: Self = serde_saphyr::from_str(text)
+            .map_err(|e| ScenarioError::Shape { path: name.to_owned(), message: e.to_string() })?;
+        let mistakes = check::mistakes(&scenario);
+        if mistakes.is_empty() {
+            return Ok(scenario);
+        }
+        Err(ScenarioError::Wrong { path: name.to_owned(), mistakes })
+    }
+}

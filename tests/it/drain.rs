@@ -1,0 +1,202 @@
+//! SIGTERM, preStop and what clients see of them: LameDuck → Draining → Drained | Cut.
+
+use crate::support::wire::{Ending, Request, Wire, chat};
+use crate::support::{Gate, Setup, eventually};
+use serde_json::Value;
+use std::time::{Duration, Instant};
+use streamgate_loadtests::engine::{Engine, EngineConfig};
+
+/// Slow enough that a test can act between two events.
+const SLOW: Duration = Duration::from_millis(20);
+
+async fn slow_engine() -> Engine {
+    Engine::start(EngineConfig::instant(SLOW)).await.unwrap()
+}
+
+async fn gate(engine: &Engine, tenant: &str, drain: &str) -> Gate {
+    let setup = Setup::new(&[engine.addr()]).tenant("a", tenant);
+    Gate::start(setup.with(&format!("drain: {drain}"))).await
+}
+
+/// A stream whose first content has arrived.
+async fn streaming(gate: &Gate, tokens: u32) -> Wire {
+    let mut wire = Wire::connect(gate.proxy).await;
+    let request = Request::post("/v1/chat/completions", "a", chat(tokens, true));
+    wire.send(&request.bytes()).await;
+    assert_eq!(wire.head().await.unwrap().0, 200);
+    wire.until("content").await;
+    wire
+}
+
+/// The rest of a stream and how it ended.
+async fn rest(wire: &mut Wire) -> (String, Ending) {
+    let mut text = String::new();
+    loop {
+        match wire.chunk().await {
+            Ok(Some(chunk)) => text.push_str(&String::from_utf8_lossy(&chunk)),
+            Ok(None) => return (text, Ending::Whole),
+            Err(ending) => return (text, ending),
+        }
+    }
+}
+
+async fn phase(gate: &Gate) -> String {
+    gate.state().await["drain"]["state"].as_str().unwrap().to_owned()
+}
+
+async fn status_of(url: String) -> u16 {
+    reqwest::get(url).await.unwrap().status().as_u16()
+}
+
+#[tokio::test]
+async fn an_idle_replica_ends_with_code_0_after_the_propagation() {
+    let engine = slow_engine().await;
+    let drain = "{propagation: 300ms, deadline: 20s, cut_margin: 1s}";
+    let mut gate = gate(&engine, "max_in_flight: 1", drain).await;
+    let began = Instant::now();
+    gate.signal("TERM");
+    assert_eq!(gate.exit_code().await, Some(0));
+    assert!(began.elapsed() >= Duration::from_millis(300), "the propagation is served out");
+}
+
+#[tokio::test]
+async fn a_lame_duck_says_so_and_still_serves() {
+    let engine = slow_engine().await;
+    let drain = "{propagation: 15s, deadline: 60s, cut_margin: 1s}";
+    let gate = gate(&engine, "max_in_flight: 4", drain).await;
+    let mut kept = Wire::connect(gate.proxy).await;
+    let request = Request::post("/v1/chat/completions", "a", chat(2, true));
+    assert_eq!(kept.call(&request).await.headers["connection"], "keep-alive");
+    assert_eq!(status_of(gate.admin_url("/readyz")).await, 200);
+
+    gate.signal("TERM");
+    eventually("not ready", || async {
+        (status_of(gate.admin_url("/readyz")).await == 503).then_some(())
+    })
+    .await;
+    assert_eq!(status_of(gate.admin_url("/livez")).await, 200);
+    assert_eq!(phase(&gate).await, "lame_duck");
+
+    // A connection from before and a new one are both served, and told to go.
+    let old = kept.call(&request).await;
+    let new = Wire::connect(gate.proxy).await.call(&request).await;
+    for answer in [old, new] {
+        assert_eq!((answer.status, answer.ending), (200, Ending::Whole));
+        assert_eq!(answer.headers["connection"], "close");
+    }
+    assert!(kept.closed().await);
+}
+
+#[tokio::test]
+async fn a_draining_replica_refuses_the_new_and_completes_the_old() {
+    let engine = slow_engine().await;
+    let drain = "{propagation: 0s, deadline: 60s, cut_margin: 1s}";
+    let mut gate = gate(&engine, "max_in_flight: 4", drain).await;
+    // Idle for the whole drain, which does not wait for it.
+    let mut idle = Wire::connect(gate.proxy).await;
+    let mut running = streaming(&gate, 60).await;
+    gate.signal("TERM");
+    eventually("draining", || async { (phase(&gate).await == "draining").then_some(()) }).await;
+
+    let request = Request::post("/v1/chat/completions", "a", chat(2, true));
+    let refused = Wire::connect(gate.proxy).await.call(&request).await;
+    assert_eq!((refused.status, refused.reason()), (503, Some("draining")));
+    assert!(refused.headers.contains_key("retry-after"));
+    assert_eq!(refused.headers["connection"], "close");
+    assert_eq!(engine.stats().requests, 1, "the refused one cost nothing");
+
+    let (text, ending) = rest(&mut running).await;
+    assert_eq!(ending, Ending::Whole);
+    assert!(text.ends_with("data: [DONE]\n\n"), "{text}");
+    assert_eq!(gate.exit_code().await, Some(0));
+    assert!(idle.closed().await);
+}
+
+#[tokio::test]
+async fn what_outlives_the_deadline_is_cut_and_told() {
+    let engine = slow_engine().await;
+    let drain = "{propagation: 0s, deadline: 2s, cut_margin: 1s}";
+    let mut gate = gate(&engine, "max_in_flight: 4", drain).await;
+    let mut running = streaming(&gate, 100_000).await;
+    gate.signal("TERM");
+    let (text, ending) = rest(&mut running).await;
+    assert_ne!(ending, Ending::Whole, "{text}");
+    assert!(!text.contains("[DONE]"));
+    let event = text.rsplit_once("event: error\ndata: ").unwrap().1;
+    let error: Value = serde_json::from_str(event.trim()).unwrap();
+    assert_eq!(error["error"]["code"], "draining");
+    assert_eq!(gate.exit_code().await, Some(2));
+    let lines = gate.request_lines();
+    let outcomes: Vec<_> = lines.iter().map(|line| line["outcome"].as_str().unwrap()).collect();
+    assert_eq!(outcomes, ["drain_cut"]);
+    engine.wait_stats(|stats| stats.in_flight == 0, Duration::from_secs(5)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_second_signal_cuts_at_once() {
+    let engine = slow_engine().await;
+    let drain = "{propagation: 5s, deadline: 600s, cut_margin: 1s}";
+    let mut gate = gate(&engine, "max_in_flight: 4", drain).await;
+    let mut running = streaming(&gate, 100_000).await;
+    gate.signal("TERM");
+    eventually("leaving", || async { (phase(&gate).await != "serving").then_some(()) }).await;
+    gate.signal("TERM");
+    let (text, ending) = rest(&mut running).await;
+    assert_ne!(ending, Ending::Whole);
+    assert!(text.contains("event: error"));
+    assert_eq!(gate.exit_code().await, Some(2));
+}
+
+#[tokio::test]
+async fn those_who_queue_are_answered() {
+    let engine = slow_engine().await;
+    let drain = "{propagation: 0s, deadline: 60s, cut_margin: 1s}";
+    let tenant = "max_in_flight: 1\non_limit: queue\nqueue: {max_depth: 8, max_wait: 50s}";
+    let mut gate = gate(&engine, tenant, drain).await;
+    let mut running = streaming(&gate, 60).await;
+    let request = Request::post("/v1/chat/completions", "a", chat(2, true));
+    let mut waiting = Vec::new();
+    for _ in 0..3 {
+        let mut wire = Wire::connect(gate.proxy).await;
+        wire.send(&request.bytes()).await;
+        waiting.push(wire);
+    }
+    gate.metrics_when("three queued", |metrics| metrics.sum("streamgate_queued") == 3.0).await;
+    gate.signal("TERM");
+    for mut wire in waiting {
+        let answer = wire.answer().await;
+        assert_eq!((answer.status, answer.reason()), (503, Some("draining")));
+    }
+    assert_eq!(rest(&mut running).await.1, Ending::Whole);
+    assert_eq!(gate.exit_code().await, Some(0));
+}
+
+#[tokio::test]
+async fn prestop_blocks_until_drained_and_the_signal_then_ends_at_once() {
+    let engine = slow_engine().await;
+    let drain = "{propagation: 0s, deadline: 60s, cut_margin: 1s}";
+    let mut gate = gate(&engine, "max_in_flight: 4", drain).await;
+    let mut running = streaming(&gate, 60).await;
+    let prestop = tokio::spawn(reqwest::get(gate.admin_url("/prestop?wait=50s")));
+    eventually("draining", || async { (phase(&gate).await == "draining").then_some(()) }).await;
+    assert!(!prestop.is_finished(), "a stream still runs");
+    assert_eq!(rest(&mut running).await.1, Ending::Whole);
+    assert_eq!(prestop.await.unwrap().unwrap().status(), 200);
+    assert_eq!(phase(&gate).await, "drained");
+    gate.signal("TERM");
+    assert_eq!(gate.exit_code().await, Some(0));
+}
+
+#[tokio::test]
+async fn a_prestop_whose_wait_is_over_names_what_is_left() {
+    let engine = slow_engine().await;
+    let drain = "{propagation: 0s, deadline: 60s, cut_margin: 1s}";
+    let gate = gate(&engine, "max_in_flight: 4", drain).await;
+    let running = streaming(&gate, 100_000).await;
+    let answer = reqwest::get(gate.admin_url("/prestop?wait=50ms")).await.unwrap();
+    assert_eq!(answer.status(), 504);
+    let report: Value = answer.json().await.unwrap();
+    assert_eq!(report["in_flight"], 1);
+    assert_eq!(report["left"][0]["tenant"], "a");
+    drop(running);
+}

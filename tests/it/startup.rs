@@ -1,0 +1,132 @@
+//! Starting, failing to start, and changing the configuration while running.
+
+use crate::support::gate::key;
+use crate::support::wire::{Ending, Request, Wire, chat};
+use crate::support::{Gate, Setup};
+use std::process::Command;
+use std::time::Duration;
+use streamgate_loadtests::engine::{Engine, EngineConfig};
+
+fn serve(yaml: &str) -> (Option<i32>, String) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("streamgate.yaml");
+    std::fs::write(&path, yaml).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_streamgate"))
+        .args(["serve", "--config"])
+        .arg(&path)
+        .output()
+        .unwrap();
+    (output.status.code(), String::from_utf8(output.stderr).unwrap())
+}
+
+async fn engine() -> Engine {
+    Engine::start(EngineConfig::instant(Duration::from_millis(20))).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_busy_port_is_said_at_once() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    let engine = "127.0.0.1:1".parse().unwrap();
+    let setup = Setup::new(&[engine]).tenant("a", "max_in_flight: 1");
+    for port in ["proxy", "admin"] {
+        let free = format!("{port}: \"127.0.0.1:0\"");
+        let yaml = setup.yaml().replace(&free, &format!("{port}: \"{address}\""));
+        let (code, said) = serve(&yaml);
+        assert_eq!(code, Some(1));
+        assert!(said.contains(&format!("listen.{port}: cannot listen on {address}")), "{said}");
+    }
+}
+
+#[test]
+fn five_mistakes_are_five_errors() {
+    let (code, said) = serve(
+        "listen: {proxy: \"nowhere\"}\n\
+         pools:\n  - {name: p, models: [\"*\"], endpoints: [\"no-port\"]}\n\
+         tenants:\n  - {id: a, api_keys: [\"hunter2-in-clear\"], max_in_flight: 0, colour: red}\n",
+    );
+    assert_eq!(code, Some(1));
+    assert!(said.contains("5 errors"), "{said}");
+    for key in [
+        "listen.proxy",
+        "pools[0].endpoints[0]",
+        "tenants[0].api_keys[0]",
+        "tenants[0].max_in_flight",
+        "tenants[0].colour",
+    ] {
+        assert!(said.contains(key), "{key} is missing in\n{said}");
+    }
+    assert!(!said.contains("hunter2"), "a key may have been written there:\n{said}");
+}
+
+async fn reloaded(gate: &Gate, setup: &Setup) {
+    let seen = gate.output().len();
+    std::fs::write(gate.directory().join("streamgate.yaml"), setup.yaml()).unwrap();
+    gate.signal("HUP");
+    crate::support::eventually("the reload is done", || {
+        let done = gate.output()[seen..].iter().any(|line| line.contains("new configuration"));
+        std::future::ready(done.then_some(()))
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_reload_changes_limits_and_keeps_counts() {
+    let engine = engine().await;
+    let setup = Setup::new(&[engine.addr()]);
+    let gate = Gate::start(setup.clone().tenant("a", "max_in_flight: 1")).await;
+    let long = Request::post("/v1/chat/completions", "a", chat(100, true));
+    let short = Request::post("/v1/chat/completions", "a", chat(2, true));
+    let mut running = Wire::connect(gate.proxy).await;
+    running.send(&long.bytes()).await;
+    assert_eq!(running.head().await.unwrap().0, 200);
+    let full = Wire::connect(gate.proxy).await.call(&short).await;
+    assert_eq!(full.reason(), Some("tenant_in_flight"));
+
+    reloaded(&gate, &setup.clone().tenant("a", "max_in_flight: 2").tenant("b", "max_in_flight: 1"))
+        .await;
+    let second = Wire::connect(gate.proxy).await.call(&short).await;
+    assert_eq!((second.status, second.ending), (200, Ending::Whole));
+    let other = Request::post("/v1/chat/completions", "b", chat(2, true));
+    assert_eq!(Wire::connect(gate.proxy).await.call(&other).await.status, 200);
+
+    // Back to one: the running stream keeps its slot, and nobody else gets one.
+    reloaded(&gate, &setup.clone().tenant("a", "max_in_flight: 1")).await;
+    let full = Wire::connect(gate.proxy).await.call(&short).await;
+    assert_eq!(full.reason(), Some("tenant_in_flight"));
+    let gone = Wire::connect(gate.proxy).await.call(&other).await;
+    assert_eq!(gone.reason(), Some("unauthenticated"), "{} is no key any more", key("b"));
+
+    drop(running);
+    let metrics = gate.settled().await;
+    assert_eq!(metrics.sum_where("streamgate_arrivals_total", &[("tenant", "a")]), 4.0);
+    assert_eq!(metrics.sum("streamgate_config_reload_failed"), 0.0);
+}
+
+#[tokio::test]
+async fn a_broken_file_keeps_the_old_configuration() {
+    let engine = engine().await;
+    let setup = Setup::new(&[engine.addr()]);
+    let gate = Gate::start(setup.clone().tenant("a", "max_in_flight: 1")).await;
+    reloaded(&gate, &setup.clone().tenant("a", "max_in_flight: 0")).await;
+    let metrics = gate.metrics().await;
+    assert_eq!(metrics.sum("streamgate_config_reload_failed"), 1.0);
+    assert!(gate.output().iter().any(|line| line.contains("tenants[0].max_in_flight")));
+    let request = Request::post("/v1/chat/completions", "a", chat(2, true));
+    assert_eq!(Wire::connect(gate.proxy).await.call(&request).await.status, 200);
+
+    reloaded(&gate, &setup.tenant("a", "max_in_flight: 3")).await;
+    assert_eq!(gate.metrics().await.sum("streamgate_config_reload_failed"), 0.0);
+}
+
+#[tokio::test]
+async fn a_changed_file_is_noticed_without_a_signal() {
+    let engine = engine().await;
+    let setup = Setup::new(&[engine.addr()]);
+    let gate = Gate::start(setup.clone().tenant("a", "max_in_flight: 1")).await;
+    // As Kubernetes swaps a ConfigMap: a new file takes the old one's place.
+    let next = gate.directory().join("next.yaml");
+    std::fs::write(&next, setup.tenant("a", "max_in_flight: 7").yaml()).unwrap();
+    std::fs::rename(&next, gate.directory().join("streamgate.yaml")).unwrap();
+    gate.metrics_when("the new limit", |m| m.sum("streamgate_in_flight_limit") == 7.0).await;
+}
