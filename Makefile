@@ -7,7 +7,7 @@ MAKEFLAGS += --no-print-directory
 
 CARGO ?= cargo
 
-.PHONY: help demo test lint bench loadtest loadtest-all
+.PHONY: help demo test test-exhaustive test-page lint bench loadtest loadtest-all
 
 help: ## List these recipes (default)
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,7 +19,13 @@ demo: ## Start two simulated engines, the ingress, two tenants and the live page
 test: ## Install what the tests need if it is missing, then run every test
 	@scripts/prerequisites.sh test
 	@scripts/sdk-venv.sh >/dev/null || echo "The tests of real client libraries will fail without it."
-	$(CARGO) test --workspace --locked --no-fail-fast
+	$(CARGO) test --workspace --exclude streamgate-micro --exclude streamgate-overhead --locked --no-fail-fast
+
+test-exhaustive: ## Cut every captured stream at every byte through the ingress (release build, long)
+	STREAMGATE_EXHAUSTIVE=1 $(CARGO) test --release --locked --package streamgate --test it -- transcripts
+
+test-page: ## Look at the live page in a real browser (installs chromium)
+	@tests/page/run.sh
 
 lint: ## Check format, lints, documentation, dependencies and scripts
 	@scripts/prerequisites.sh build
@@ -36,6 +42,6 @@ loadtest: ## Run one load test: make loadtest SCENARIO=loadtests/scenarios/w1.ya
 loadtest-all: ## Reproduce every published experiment, and show what the ingress makes of it (15 min)
 	@scripts/loadtest.sh
 
-bench: ## Run the benchmarks (release build)
+bench: ## Measure the hot path, and the whole beside a bare Pingora proxy (release build)
 	@scripts/prerequisites.sh build
-	$(CARGO) bench --workspace --locked
+	@scripts/bench.sh

@@ -57,6 +57,12 @@ impl AdmissionController {
         }
     }
 
+    /// A request's head has come: the drain waits for its answer from now on, its upload
+    /// included. `None`: the replica takes no more requests; this one will be refused.
+    pub fn open(&self) -> Option<OpenGuard> {
+        self.holders.begin()
+    }
+
     /// Decide about one request that arrived at `now`; waits in the tenant's queue if the policy
     /// says so.
     ///

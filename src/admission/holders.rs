@@ -168,7 +168,7 @@ impl Entry {
 
 /// One open request: up in `new`, down in `Drop`.
 #[derive(Debug)]
-pub(super) struct OpenGuard {
+pub struct OpenGuard {
     holders: Arc<Holders>,
 }
 

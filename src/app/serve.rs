@@ -39,7 +39,7 @@ pub fn serve(args: ServeArgs) -> ExitCode {
 
 fn start(args: ServeArgs) -> Result<ExitCode, Failure> {
     let config = Arc::new(Config::load(&args.config)?);
-    logging::init(&log_params(&config))?;
+    let log = logging::init(&log_params(&config))?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(config.runtime.threads.get())
         .enable_all()
@@ -50,6 +50,7 @@ fn start(args: ServeArgs) -> Result<ExitCode, Failure> {
     // What is left are idle connections, which nothing waits for.
     runtime.shutdown_timeout(STOP);
     telemetry.close(RECORDS);
+    drop(log);
     Ok(ExitCode::from(code))
 }
 

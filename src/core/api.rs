@@ -1,6 +1,7 @@
 //! Which API a request speaks: decides how its model, its stream and its errors are read and
 //! written.
 
+use std::borrow::Cow;
 use std::fmt;
 
 /// The APIs whose requests and streams are understood; the rest is [`Api::Plain`].
@@ -85,6 +86,26 @@ impl Dialect {
     }
 }
 
+/// A decoded path as servers see it that merge slashes and resolve dot segments (RFC 3986 §5.2.4;
+/// Envoy and nginx do both), so that no spelling of an understood path passes as another one. A
+/// slash at the end stays.
+pub fn clean(path: &str) -> Cow<'_, str> {
+    if !path.contains("//") && !path.contains("/.") {
+        return path.into();
+    }
+    let mut kept = Vec::new();
+    for segment in path.split('/') {
+        match segment {
+            "" | "." => {}
+            ".." => drop(kept.pop()),
+            segment => kept.push(segment),
+        }
+    }
+    let directory = path.ends_with('/') || path.ends_with("/.") || path.ends_with("/..");
+    let end = if directory && !kept.is_empty() { "/" } else { "" };
+    format!("/{}{end}", kept.join("/")).into()
+}
+
 fn without_query(path: &str) -> &str {
     path.split_once('?').map_or(path, |(path, _)| path)
 }
@@ -111,6 +132,27 @@ mod tests {
             ("POST", "", Api::Plain),
         ] {
             assert_eq!(Api::of(method, path), api, "{method} {path}");
+        }
+    }
+
+    #[test]
+    fn a_cleaned_path_has_one_spelling() {
+        for (path, cleaned) in [
+            ("/v1/completions", "/v1/completions"),
+            ("//v1///completions", "/v1/completions"),
+            ("/v1/./chat/completions", "/v1/chat/completions"),
+            ("/x/../v1/messages", "/v1/messages"),
+            ("/../../v1/messages", "/v1/messages"),
+            ("/v1/messages/.", "/v1/messages/"),
+            ("/v1/messages/x/..", "/v1/messages/"),
+            ("/v1//messages/", "/v1/messages/"),
+            ("/.well-known", "/.well-known"),
+            ("/a/...", "/a/..."),
+            ("//", "/"),
+            ("/..", "/"),
+            ("", ""),
+        ] {
+            assert_eq!(clean(path), cleaned, "{path}");
         }
     }
 

@@ -1,6 +1,7 @@
 //! The client's side of one request: every write has a deadline, leaving is noticed while we
 //! wait, and a broken answer is ended so that the client can tell.
 
+use super::connection::Watch;
 use bytes::{Bytes, BytesMut};
 use http::Version;
 use pingora_core::protocols::http::ServerSession;
@@ -26,6 +27,8 @@ pub enum Lost {
 /// A client's session with the state the loop needs beside it.
 pub struct Client {
     session: ServerSession,
+    /// Of an HTTP/1 connection; an HTTP/2 session watches its own stream.
+    watch: Option<Watch>,
     address: IpAddr,
     leaving: watch::Receiver<bool>,
     write_stall: Duration,
@@ -35,8 +38,13 @@ pub struct Client {
 
 impl Client {
     /// Wrap a session whose request head has been read.
-    pub fn new(session: ServerSession, address: IpAddr, leaving: watch::Receiver<bool>) -> Self {
-        Self { session, address, leaving, write_stall: Duration::MAX, mid_write: false }
+    pub fn new(
+        session: ServerSession,
+        watch: Option<Watch>,
+        address: IpAddr,
+        leaving: watch::Receiver<bool>,
+    ) -> Self {
+        Self { session, watch, address, leaving, write_stall: Duration::MAX, mid_write: false }
     }
 
     /// The session back, for the next request of the connection.
@@ -88,9 +96,12 @@ impl Client {
     }
 
     /// Resolves when the client has left. Cancel-safe: it consumes nothing but bytes of a next
-    /// request, which are kept.
+    /// request, which are kept. Only for a request whose body was read.
     pub async fn gone(&mut self) {
-        while self.session.read_body_or_idle(true).await.is_ok() {}
+        match &self.watch {
+            Some(watch) => watch.ended().await,
+            None => while self.session.read_body_or_idle(true).await.is_ok() {},
+        }
     }
 
     /// Read and drop what is left of the request body, so that an early answer is not lost to
@@ -168,8 +179,15 @@ impl Client {
         // HTTP/2: dropping the stream without END_STREAM resets it.
     }
 
-    async fn write(&mut self, piece: Bytes, end: bool) -> Result<(), Lost> {
+    /// Write in parts, each with a deadline of its own: a client that reads slowly but steadily is
+    /// not stalled.
+    async fn write(&mut self, mut piece: Bytes, end: bool) -> Result<(), Lost> {
         self.mid_write = true;
+        while piece.len() > JOIN_BYTES {
+            let part = piece.split_to(JOIN_BYTES);
+            let written = self.session.write_response_body(part, false).await;
+            written.map_err(|error| lost(&error))?;
+        }
         let written = self.session.write_response_body(piece, end).await;
         written.map_err(|error| lost(&error))?;
         self.mid_write = false;

@@ -69,13 +69,18 @@ impl Engines {
         }))
     }
 
-    /// The call is over. A connection whose answer came whole may be used again; any other is
-    /// closed, and the engine is given [`ABORT_CONFIRM`] to close it too: when this returns, its
-    /// work has ended as far as can be known.
-    pub async fn end(&self, mut call: Box<EngineCall>) {
+    /// The call is over. A connection whose answer came whole may be used again, unless none is to
+    /// be (pingora's pool gives one out until the task that times it has run); any other is closed,
+    /// and the engine is given `ABORT_CONFIRM` to close it too: when this returns, its work has
+    /// ended as far as can be known. The call stays in its place until then, so that a drop of the
+    /// future loses nothing: end it again.
+    pub async fn end(&self, place: &mut Option<Box<EngineCall>>) {
+        let Some(call) = place else { return };
         if !call.is_done() {
             call.abandon().await;
-        } else if call.request_whole {
+        }
+        let Some(mut call) = place.take() else { return };
+        if call.request_whole && call.is_done() && !self.timeouts.pool_idle.is_zero() {
             let EngineCall { session, peer, .. } = *call;
             let idle = Some(self.timeouts.pool_idle);
             self.connector.release_http_session(session, &peer, idle).await;
@@ -189,7 +194,9 @@ impl EngineCall {
     /// What the engine still sends is read and dropped: closing with unread bytes would turn the
     /// FIN into a reset, which some engines notice only at their next write. The FIN itself may
     /// have to wait behind a request that the engine does not read, so it is bounded as well.
-    async fn abandon(mut self: Box<Self>) {
+    async fn abandon(&mut self) {
+        // Whatever still comes, this connection is not used again.
+        self.request_whole = false;
         let close = async {
             self.session.shutdown().await;
             if self.read_head().await.is_ok() {

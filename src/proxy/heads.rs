@@ -6,9 +6,12 @@ use crate::core::answer::Answer;
 use crate::core::headers::{strip_from_request, strip_from_response};
 use crate::core::ids::RequestId;
 use http::header::{self, HeaderName, HeaderValue};
+use http::uri::PathAndQuery;
 use http::{Method, Version};
 use pingora_core::Result;
+use pingora_http::authority::{RawTargetAuthority, raw_target_authority};
 use pingora_http::{RequestHeader, ResponseHeader};
+use std::borrow::Cow;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -30,15 +33,11 @@ pub fn engine_head(from: &RequestHeader, towards: &Towards<'_>) -> Result<Reques
     for name in strip_from_request(&from.headers, towards.may_route, None) {
         head.remove_header(&name);
     }
-    if let Some(authority) = from.uri.authority() {
-        // HTTP/2's `:authority`, or an absolute-form target: RFC 9112 §3.2.2 lets it win.
-        let host = HeaderValue::from_str(authority.host_and_port());
-        if let Ok(host) = host {
+    if let Some((authority, target)) = authority_and_target(from) {
+        if let Ok(host) = HeaderValue::from_bytes(authority) {
             head.insert_header(header::HOST, host)?;
         }
-        if let Some(target) = from.uri.path_and_query() {
-            head.set_raw_path(target.as_str().as_bytes())?;
-        }
+        head.set_raw_path(&target)?;
     }
     head.set_version(Version::HTTP_11);
     head.insert_header(REQUEST_ID, towards.request_id.as_str())?;
@@ -52,6 +51,40 @@ pub fn engine_head(from: &RequestHeader, towards: &Towards<'_>) -> Result<Reques
         head.insert_header(header::CONTENT_LENGTH, towards.body)?;
     }
     Ok(head)
+}
+
+/// The authority and the origin-form target of a request that carries both: HTTP/2's
+/// `:authority`, or an absolute-form target, which RFC 9112 §3.2.2 lets win over Host. Engines are
+/// asked in origin form (§3.2.1).
+fn authority_and_target(from: &RequestHeader) -> Option<(&[u8], Cow<'_, [u8]>)> {
+    if let Some(authority) = from.uri.authority() {
+        let target = from.uri.path_and_query().map_or("/", PathAndQuery::as_str);
+        return Some((authority.host_and_port().as_bytes(), target.as_bytes().into()));
+    }
+    match raw_target_authority(from.raw_path()) {
+        RawTargetAuthority::Absolute { authority, path_and_query, .. } => {
+            let rooted = path_and_query.starts_with(b"/");
+            let target =
+                if rooted { path_and_query.into() } else { [b"/", path_and_query].concat().into() };
+            Some((authority, target))
+        }
+        RawTargetAuthority::None | RawTargetAuthority::AmbiguousAuthority => None,
+    }
+}
+
+/// Whether the request's target has one of the forms that every server reads alike: a path, an
+/// http address, or `*` of OPTIONS.
+pub fn has_clear_target(head: &RequestHeader) -> bool {
+    let target = head.raw_path();
+    match raw_target_authority(target) {
+        RawTargetAuthority::Absolute { scheme, .. } => {
+            [b"http".as_slice(), b"https"].iter().any(|known| scheme.eq_ignore_ascii_case(known))
+        }
+        RawTargetAuthority::AmbiguousAuthority => false,
+        RawTargetAuthority::None => {
+            target.starts_with(b"/") || (target == b"*" && head.method == Method::OPTIONS)
+        }
+    }
 }
 
 /// The engine's head for this client: nothing that ends at this hop, framed by the client's

@@ -82,7 +82,8 @@ pub struct Tokens {
     /// The part of `prompt` that was found in the engine's prefix cache.
     #[serde(rename = "cached_tokens")]
     pub cached: Option<u64>,
-    /// No usage arrived; `completion` was counted from delivered events.
+    /// The answer ended before its usage: `completion` is the last report and one for each event
+    /// with content after it.
     #[serde(rename = "tokens_estimated")]
     pub estimated: bool,
 }

@@ -19,8 +19,11 @@ pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Every metric in Prometheus' text format.
 pub fn render(telemetry: &Telemetry, observe: &dyn Observe) -> String {
+    // The books first: a request is told to the instruments before its books close, so whatever
+    // the books count as ended is in the histograms of the same scrape.
+    let books = books(&telemetry.table.load());
     let mut families = telemetry.instruments.gather();
-    let own = books(&telemetry.table.load())
+    let own = books
         .into_iter()
         .chain(limits(&observe.tenants()))
         .chain(pools(observe))

@@ -40,6 +40,13 @@ pub struct LogParams {
     pub level: Level,
 }
 
+/// Keeps the log's thread; dropping it writes what is queued.
+#[must_use = "dropping it ends the log"]
+#[derive(Debug)]
+pub struct LogGuard {
+    _worker: tracing_appender::non_blocking::WorkerGuard,
+}
+
 /// Why logging cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
@@ -52,16 +59,21 @@ pub enum LogError {
 }
 
 /// Log to standard output from here on, for the whole process; panics too.
-pub fn init(params: &LogParams) -> Result<(), LogError> {
+///
+/// Lines go through a bounded queue to a thread of their own, so a reader that stops reading
+/// costs log lines and never a request: what does not fit is dropped. Keep the guard to the end of
+/// the process; dropping it writes what is queued, within about a second.
+pub fn init(params: &LogParams) -> Result<LogGuard, LogError> {
+    let (writer, guard) = tracing_appender::non_blocking(std::io::stdout());
     let directives = std::env::var(LOG_VARIABLE).ok().filter(|text| !text.trim().is_empty());
-    let layer = layer(params, directives.as_deref(), std::io::stdout)?;
+    let layer = layer(params, directives.as_deref(), writer)?;
     // Libraries' debug and trace calls cost one comparison.
     let bridge = LogTracer::builder().with_max_level(tracing_log::log::LevelFilter::Warn);
     bridge.init().map_err(|_| LogError::AlreadySet)?;
     tracing::subscriber::set_global_default(Registry::default().with(layer))
         .map_err(|_| LogError::AlreadySet)?;
     std::panic::set_hook(Box::new(log_panic));
-    Ok(())
+    Ok(LogGuard { _worker: guard })
 }
 
 /// The layer that [`init`] installs, writing to `writer`. `directives` replace the level.

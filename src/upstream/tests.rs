@@ -190,8 +190,24 @@ fn a_refused_connection_moves_the_request_to_another_endpoint() {
     assert_ne!(first.id(), second.id());
     assert_eq!(attempts.number(), 2);
     // Both failed: the client hears what happened, not that there is no endpoint.
-    assert!(retries(attempts.failed(&second, Failure::NotConnected, false)));
-    assert_eq!(attempts.pick().unwrap_err(), End::Refuse(Reason::UpstreamUnreachable));
+    let next = attempts.failed(&second, Failure::NotConnected, false);
+    assert_eq!(next, Next::GiveUp(End::Refuse(Reason::UpstreamUnreachable)));
+}
+
+#[test]
+fn a_retry_that_has_nowhere_to_go_costs_nothing() {
+    let broke = Retries { budget_percent: 100, min_per_second: 0, ..Retries::default() };
+    let pool = Pool::new(Arc::new(config::Pool { retries: broke, ..spec(&[E1, E2]) }));
+    let busy = Failure::Status { status: 503, body: b"" };
+    // Each request pays for one retry, which is the one it makes.
+    for _ in 0..20 {
+        let mut attempts = pool.attempts(Kind::Stream);
+        let first = attempts.pick().unwrap();
+        assert!(retries(attempts.failed(&first, busy, false)));
+        drop(first);
+        let second = attempts.pick().unwrap();
+        assert_eq!(attempts.failed(&second, busy, false), Next::GiveUp(End::PassOn));
+    }
 }
 
 #[test]
@@ -222,9 +238,9 @@ fn a_drain_answer_takes_the_engine_out_but_not_the_gateway() {
     let pool = engines(&[E1]);
     let mut attempts = pool.attempts(Kind::Answer);
     let lease = attempts.pick().unwrap();
-    assert!(retries(attempts.failed(&lease, drained, false)));
+    let next = attempts.failed(&lease, drained, false);
+    assert_eq!(next, Next::GiveUp(End::Refuse(Reason::NoEndpoint)));
     assert_eq!(pool.endpoint_phase(E1), Some(EndpointPhase::Draining));
-    assert_eq!(attempts.pick().unwrap_err(), End::Refuse(Reason::NoEndpoint));
     assert_eq!(pool.attempts(Kind::Stream).pick().unwrap_err(), End::Refuse(Reason::NoEndpoint));
 
     let pool = gateway();

@@ -251,7 +251,7 @@ async fn the_engine_never_sees_a_half_close_while_a_request_lives() {
 /// Clients that cancel and come back at once; the engine's own count decides.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn cancelling_in_a_tight_loop_never_exceeds_the_cap() {
-    const CAP: u32 = 3;
+    const CAP: usize = 3;
     let engine = OwnEngine::start(EngineConfig::instant(Duration::from_millis(2))).await;
     let tenant = format!("max_in_flight: {CAP}");
     let gate = Gate::start(Setup::new(&[engine.addr()]).tenant("a", &tenant)).await;
@@ -278,7 +278,7 @@ async fn cancelling_in_a_tight_loop_never_exceeds_the_cap() {
     let metrics = gate.settled().await;
     let stats = engine.stats();
     println!("{} at the engine, {} aborted", stats.requests, stats.aborts);
-    assert!(stats.max_in_flight <= CAP as usize, "{stats:?}");
+    assert!(stats.max_in_flight <= CAP, "{stats:?}");
     assert_eq!(stats.in_flight, 0);
     assert_eq!(metrics.outcome("failed"), 0.0);
     gate.all_slots_free(CAP, &engine).await;

@@ -126,7 +126,10 @@ async fn what_outlives_the_deadline_is_cut_and_told() {
     let error: Value = serde_json::from_str(event.trim()).unwrap();
     assert_eq!(error["error"]["code"], "draining");
     assert_eq!(gate.exit_code().await, Some(2));
-    let lines = gate.request_lines();
+    let lines = eventually("the log line", || {
+        std::future::ready(Some(gate.request_lines()).filter(|lines| !lines.is_empty()))
+    })
+    .await;
     let outcomes: Vec<_> = lines.iter().map(|line| line["outcome"].as_str().unwrap()).collect();
     assert_eq!(outcomes, ["drain_cut"]);
     engine.wait_stats(|stats| stats.in_flight == 0, Duration::from_secs(5)).await.unwrap();
@@ -199,4 +202,28 @@ async fn a_prestop_whose_wait_is_over_names_what_is_left() {
     assert_eq!(report["in_flight"], 1);
     assert_eq!(report["left"][0]["tenant"], "a");
     drop(running);
+}
+
+#[tokio::test]
+async fn an_upload_under_way_is_answered() {
+    let engine = slow_engine().await;
+    let drain = "{propagation: 0s, deadline: 60s, cut_margin: 1s}";
+    let mut gate = gate(&engine, "max_in_flight: 4", drain).await;
+    let bytes = Request::post("/v1/chat/completions", "a", chat(2, true)).bytes();
+    let (most, rest) = bytes.split_at(bytes.len() - 10);
+    let mut wire = Wire::connect(gate.proxy).await;
+    wire.send(most).await;
+    // The head has been read once another connection, accepted later, was served.
+    let other = Request::get("/v1/models", "a");
+    assert_eq!(Wire::connect(gate.proxy).await.call(&other).await.status, 200);
+    gate.signal("TERM");
+    eventually("draining", || async { (phase(&gate).await == "draining").then_some(()) }).await;
+    wire.send(rest).await;
+    let answer = wire.answer().await;
+    assert_eq!((answer.status, answer.reason()), (503, Some("draining")));
+    assert_eq!(gate.exit_code().await, Some(0));
+    let lines = eventually("the log lines", || {
+        std::future::ready(Some(gate.request_lines()).filter(|lines| lines.len() == 2))
+    });
+    assert_eq!(lines.await[1]["outcome"], "rejected");
 }

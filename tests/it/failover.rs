@@ -252,23 +252,31 @@ async fn killed_before_the_first_token(proto: Proto, api: Api) {
 }
 
 #[tokio::test]
-async fn an_engine_killed_before_the_first_token_is_unseen_completions_h1() {
-    killed_before_the_first_token(Proto::H1, Api::Completions).await;
+async fn an_engine_killed_before_the_first_token_is_unseen_completions() {
+    for proto in Proto::ALL {
+        killed_before_the_first_token(proto, Api::Completions).await;
+    }
 }
 
 #[tokio::test]
-async fn an_engine_killed_before_the_first_token_is_unseen_chat_h2() {
-    killed_before_the_first_token(Proto::H2c, Api::Chat).await;
+async fn an_engine_killed_before_the_first_token_is_unseen_chat() {
+    for proto in Proto::ALL {
+        killed_before_the_first_token(proto, Api::Chat).await;
+    }
 }
 
 #[tokio::test]
-async fn an_engine_killed_before_the_first_token_is_unseen_responses_h1() {
-    killed_before_the_first_token(Proto::H1, Api::Responses).await;
+async fn an_engine_killed_before_the_first_token_is_unseen_responses() {
+    for proto in Proto::ALL {
+        killed_before_the_first_token(proto, Api::Responses).await;
+    }
 }
 
 #[tokio::test]
-async fn an_engine_killed_before_the_first_token_is_unseen_messages_h2() {
-    killed_before_the_first_token(Proto::H2c, Api::Messages).await;
+async fn an_engine_killed_before_the_first_token_is_unseen_messages() {
+    for proto in Proto::ALL {
+        killed_before_the_first_token(proto, Api::Messages).await;
+    }
 }
 
 /// Kill the only engine while 20 streams run: 20 explicit errors.

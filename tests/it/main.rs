@@ -5,15 +5,31 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    reason = "a failed assumption fails the test"
+    clippy::print_stdout,
+    reason = "a failed assumption fails the test; measurements are printed"
 )]
 
+mod bad_input;
+mod bodies;
 mod broken;
 mod cancel;
 mod drain;
 mod failover;
+mod headers;
+mod identity;
+mod last_bytes;
+mod loads;
+mod observe;
+mod panic;
+mod queue;
+mod sdk;
 mod slots;
+mod slow;
 mod startup;
+mod storm;
 mod support;
+mod tenants;
 mod timeouts;
 mod transcripts;
+mod usage;
+mod wires;

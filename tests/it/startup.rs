@@ -111,7 +111,11 @@ async fn a_broken_file_keeps_the_old_configuration() {
     reloaded(&gate, &setup.clone().tenant("a", "max_in_flight: 0")).await;
     let metrics = gate.metrics().await;
     assert_eq!(metrics.sum("streamgate_config_reload_failed"), 1.0);
-    assert!(gate.output().iter().any(|line| line.contains("tenants[0].max_in_flight")));
+    crate::support::eventually("the error is logged", || {
+        let told = gate.output().iter().any(|line| line.contains("tenants[0].max_in_flight"));
+        std::future::ready(told.then_some(()))
+    })
+    .await;
     let request = Request::post("/v1/chat/completions", "a", chat(2, true));
     assert_eq!(Wire::connect(gate.proxy).await.call(&request).await.status, 200);
 
@@ -129,4 +133,41 @@ async fn a_changed_file_is_noticed_without_a_signal() {
     std::fs::write(&next, setup.tenant("a", "max_in_flight: 7").yaml()).unwrap();
     std::fs::rename(&next, gate.directory().join("streamgate.yaml")).unwrap();
     gate.metrics_when("the new limit", |m| m.sum("streamgate_in_flight_limit") == 7.0).await;
+}
+
+fn free_port() -> std::net::SocketAddr {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+/// A container's log driver under back-pressure: the pipe is full and nobody reads.
+#[tokio::test]
+async fn a_log_that_nobody_reads_holds_up_nobody() {
+    let engine = engine().await;
+    let (proxy, admin) = (free_port(), free_port());
+    let yaml = Setup::new(&[engine.addr()]).tenant("a", "max_in_flight: 4").yaml();
+    let yaml = yaml.replace("proxy: \"127.0.0.1:0\"", &format!("proxy: \"{proxy}\""));
+    let yaml = yaml.replace("admin: \"127.0.0.1:0\"", &format!("admin: \"{admin}\""));
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("streamgate.yaml");
+    std::fs::write(&path, yaml).unwrap();
+    let mut child = tokio::process::Command::new(env!("CARGO_BIN_EXE_streamgate"))
+        .args(["serve", "--config"])
+        .arg(&path)
+        .stdout(std::process::Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut wire = crate::support::eventually("it listens", || async {
+        tokio::net::TcpStream::connect(proxy).await.ok()?;
+        Some(Wire::connect(proxy).await)
+    })
+    .await;
+    // A pipe holds 64 KiB, which is about a hundred lines.
+    let request = Request::post("/v1/chat/completions", "a", "no JSON");
+    for _ in 0..600 {
+        assert_eq!(wire.call(&request).await.status, 400);
+    }
+    let ready = reqwest::get(format!("http://{admin}/readyz")).await.unwrap();
+    assert_eq!(ready.status(), 200);
+    drop(child.stdout.take());
 }

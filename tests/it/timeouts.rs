@@ -53,13 +53,13 @@ async fn first_byte() {
 /// The deadline counts from the request sent, however long the client took to send it.
 #[tokio::test]
 async fn first_byte_does_not_count_a_slow_upload() {
-    let (_engine, gate) = rig("{first_byte: 700ms, head_hold: 100ms}").await;
+    let (_engine, gate) = rig("{first_byte: 2500ms, head_hold: 100ms}").await;
     let request = Api::Chat.stream(3).fault("opening-silence=300ms");
     let bytes = request.bytes();
     let (start, end) = bytes.split_at(bytes.len() - 10);
     let mut wire = Wire::connect(gate.proxy).await;
     wire.send(start).await;
-    tokio::time::sleep(Duration::from_millis(800)).await;
+    tokio::time::sleep(Duration::from_millis(2600)).await;
     wire.send(end).await;
     let answer = wire.answer().await;
     assert_eq!((answer.status, answer.ending), (200, Ending::Whole), "{}", answer.text());
@@ -110,9 +110,8 @@ async fn write_stall() {
 async fn fill(taken: &mut Taken) {
     let event = chat_event(&"x".repeat(60_000));
     let piece = format!("{:x}\r\n{event}\r\n", event.len());
-    while let Ok(written) = timeout(Duration::from_millis(500), taken.try_write(&piece)).await {
-        written.unwrap();
-    }
+    // It may also have closed meanwhile, at a deadline.
+    while let Ok(Ok(())) = timeout(Duration::from_millis(500), taken.try_write(&piece)).await {}
 }
 
 /// A client that does not read can still be cut by an operator, and by the total deadline; its
@@ -194,7 +193,7 @@ async fn total_counts_the_queue() {
 async fn an_expired_hold_gives_head_openings_and_keep_alives() {
     let (_engine, gate) = rig("{first_byte: 30s, head_hold: 200ms}").await;
     let api = Api::Messages;
-    let request = api.stream(3).fault("opening-silence=12s");
+    let request = api.stream(3).fault("opening-silence=15s");
     let mut calls = Vec::new();
     for proto in Proto::ALL {
         calls.push(Call::start(proto, gate.proxy, &request).await);
@@ -220,18 +219,22 @@ async fn an_expired_hold_gives_head_openings_and_keep_alives() {
 /// After an expired hold a failure can only be an error event.
 #[tokio::test]
 async fn an_expired_hold_that_ends_in_an_error() {
-    let (_engine, gate) = rig("{first_byte: 900ms, head_hold: 100ms}").await;
+    let (_engine, gate) = rig("{first_byte: 3s, head_hold: 100ms}").await;
+    let mut calls = Vec::new();
     for proto in Proto::ALL {
         for api in [Api::Responses, Api::Messages] {
             let silent = api.stream(3).fault("opening-silence=forever");
-            let answer = ask(proto, gate.proxy, &silent).await;
-            assert_eq!(answer.status, 200);
-            assert_ne!(answer.ending, Ending::Whole);
-            let data = api.error_event(&answer.text());
-            match api.error_code(&data) {
-                Some(code) => assert_eq!(code, "first_byte_timeout"),
-                None => assert_eq!(data["error"]["type"], "timeout_error"),
-            }
+            calls.push((api, Call::start(proto, gate.proxy, &silent).await));
+        }
+    }
+    for (api, mut call) in calls {
+        let answer = call.answer().await;
+        assert_eq!(answer.status, 200);
+        assert_ne!(answer.ending, Ending::Whole);
+        let data = api.error_event(&answer.text());
+        match api.error_code(&data) {
+            Some(code) => assert_eq!(code, "first_byte_timeout"),
+            None => assert_eq!(data["error"]["type"], "timeout_error"),
         }
     }
     assert_eq!(gate.settled().await.outcome("timed_out"), 4.0);

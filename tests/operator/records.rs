@@ -123,7 +123,7 @@ fn every_documented_key_is_written_and_no_other() {
 #[test]
 #[ignore = "the child of logging_of_a_whole_process"]
 fn logging_child() {
-    logging::init(&PARAMS).expect("first in this process");
+    let _log = logging::init(&PARAMS).expect("first in this process");
     logging::init(&PARAMS).expect_err("only once");
     tracing::info!(target: "streamgate::app", "own line");
     tracing_log::log::warn!(target: "pingora_core::services", "bridged line");

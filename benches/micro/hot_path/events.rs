@@ -35,8 +35,7 @@ fn merged(bencher: Bencher<'_, '_>, name: &str) {
     let (api, chunks) = stream(name);
     let whole = Bytes::from(chunks.concat());
     let at = (0..whole.len()).step_by(MERGED);
-    let chunks: Vec<_> =
-        at.map(|at| whole.slice(at..whole.len().min(at + MERGED))).collect();
+    let chunks: Vec<_> = at.map(|at| whole.slice(at..whole.len().min(at + MERGED))).collect();
     feed(bencher, api, &chunks);
 }
 

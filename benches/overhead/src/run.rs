@@ -83,8 +83,7 @@ async fn measure(
     gate: &Proxy,
     rounds: u32,
 ) -> Result<Measured> {
-    let mut measured =
-        Measured { case, direct: Vec::new(), bare: Vec::new(), gate: Vec::new() };
+    let mut measured = Measured { case, direct: Vec::new(), bare: Vec::new(), gate: Vec::new() };
     // The first round is for caches, pools and branch predictors.
     for round in 0..=rounds {
         // Each path is first, second and third in turn.
@@ -116,9 +115,9 @@ async fn measure_memory(args: &Args) -> Result<Memory> {
 
 /// The cases of an engine that writes each event by itself, or all that are due at once.
 fn cases(each_write: bool) -> Vec<Case> {
-    let case = |name, protocol, lanes, requests, load| Case { name, protocol, lanes, requests, load };
-    let stream =
-        |events, micros| Load::Stream { events, interval: Duration::from_micros(micros) };
+    let case =
+        |name, protocol, lanes, requests, load| Case { name, protocol, lanes, requests, load };
+    let stream = |events, micros| Load::Stream { events, interval: Duration::from_micros(micros) };
     let (h1, h2) = (Protocol::Http1, Protocol::Http2);
     if each_write {
         return vec![

@@ -27,7 +27,11 @@ fn row(measured: &Measured) -> String {
     let Measured { case, direct, bare, gate } = measured;
     let ratio = |of: fn(&Round) -> f64| middle(pairs(gate, bare, |g, b| of(g) / of(b)));
     let added = |path: &[Round], of: fn(&Round) -> f64| {
-        if case.is_paced() { figure(middle(pairs(path, direct, |p, d| of(p) - of(d))), 0) } else { "–".into() }
+        if case.is_paced() {
+            figure(middle(pairs(path, direct, |p, d| of(p) - of(d))), 0)
+        } else {
+            "–".into()
+        }
     };
     let unit = if case.is_stream() { "event" } else { "request" };
     let cpu = |path: &[Round]| figure(middle(path.iter().map(|round| round.cpu)), 1);

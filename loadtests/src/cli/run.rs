@@ -32,10 +32,11 @@ pub(crate) struct Args {
     /// That many seeds, counted up from the first.
     #[arg(long, conflicts_with = "seeds")]
     repeat: Option<u64>,
-    /// Draw arrivals as a Poisson process instead of evenly.
+    /// Draw arrivals as a Poisson process instead of evenly; no figure is then expected.
     #[arg(long)]
     poisson: bool,
-    /// Policy of the router or strategy of Streamgate, in place of the scenario's.
+    /// Policy of the router or strategy of Streamgate, in place of the scenario's; no figure is
+    /// then expected.
     #[arg(long, value_parser = policy)]
     policy: Option<Policy>,
     /// The streamgate program.
@@ -86,6 +87,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 fn adapt(scenario: &mut Scenario, args: &Args) {
     if let Some(scale) = args.scale {
         scenario.time_scale = scale.max(1.0);
+    }
+    if args.poisson || args.policy.is_some() {
+        // The published figures are those of the scenario as it stands.
+        scenario.expect.clear();
     }
     for phase in &mut scenario.phases {
         if let Some(open) = phase.open.as_mut().filter(|_| args.poisson) {

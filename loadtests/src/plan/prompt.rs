@@ -68,10 +68,22 @@ fn nonce(key: &PromptKey<'_>) -> String {
     format!("{:012}", number % 1_000_000_000_000)
 }
 
-/// 256 hexadecimal characters, the same for all requests of a group in a run.
+/// Most tokens of a salt: about the average, so that the prompt can be filled up to its length.
+const SALT_TOKENS: usize = 220;
+
+/// 256 hexadecimal characters, the same for all requests of a group in a run. Of the salts drawn
+/// for the group, the first that is not too long in tokens.
 fn salt(seed: u64, group: u32) -> String {
-    let part = |i: u8| hex(&digest(&[b"salt", &seed.to_le_bytes(), &group.to_le_bytes(), &[i]]));
-    (0..4).map(part).collect()
+    let draw = |nth: u32| {
+        let part = |i: u8| {
+            let parts: [&[u8]; 5] =
+                [b"salt", &seed.to_le_bytes(), &group.to_le_bytes(), &nth.to_le_bytes(), &[i]];
+            hex(&digest(&parts))
+        };
+        (0..4).map(part).collect::<String>()
+    };
+    let fit = (0..100).map(draw).find(|salt| count(salt) <= SALT_TOKENS);
+    fit.unwrap_or_else(|| draw(0))
 }
 
 fn digest(parts: &[&[u8]]) -> [u8; 32] {

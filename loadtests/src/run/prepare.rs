@@ -19,7 +19,7 @@ const REST: Duration = Duration::from_secs(60);
 /// A warm-up request did not complete, or the target refused to be prepared.
 pub(super) async fn prepare(phase: &PhaseContext) -> anyhow::Result<()> {
     let (context, wanted) = (&phase.context, &phase.spec.prepare);
-    let Some(fleet) = &context.fleet else { return Ok(()) };
+    let Some(fleet) = &context.fleet else { return foreign(phase).await };
     if wanted.reset {
         fleet.reset_cache(None)?;
         context.target.reset_index().await?;
@@ -38,6 +38,22 @@ pub(super) async fn prepare(phase: &PhaseContext) -> anyhow::Result<()> {
     rest(fleet).await?;
     fleet.reset_stats();
     Ok(())
+}
+
+/// All that can be done to engines that are not ours: one request.
+async fn foreign(phase: &PhaseContext) -> anyhow::Result<()> {
+    let request = phase.plan.request(0);
+    if !phase.spec.prepare.warm {
+        return Ok(());
+    }
+    let ask = Ask { tenant: &request.spec.tenant, group: request.group };
+    match phase.context.target.route(&ask) {
+        Routed::To(route) => {
+            let to = route.addr;
+            request::warm_up(phase, ("target", to), ask.group.unwrap_or(0), route).await
+        }
+        Routed::Refused { reason, .. } => anyhow::bail!("a warm-up was refused: {reason}"),
+    }
 }
 
 async fn rest(fleet: &Fleet) -> anyhow::Result<()> {

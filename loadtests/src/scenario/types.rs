@@ -287,7 +287,7 @@ pub struct Prepare {
     pub cached: BTreeMap<String, Vec<u32>>,
     /// Prefix groups that the router knows on each engine; default: as `cached`.
     pub index: Option<BTreeMap<String, Vec<u32>>>,
-    /// The first prompt of the phase, sent to every engine once.
+    /// A prompt of the phase, sent to every engine once (to a url target: once).
     pub warm: bool,
 }
 

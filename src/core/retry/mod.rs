@@ -30,12 +30,13 @@ use super::reason::Reason;
 use serde_json::Value;
 use std::time::Duration;
 
-/// Stale pooled connections that one request may meet without it counting as an attempt: an
-/// engine that restarted leaves all of its old connections behind.
-const MAX_STALE: u32 = 4;
+/// Stale pooled connections that one request may meet without it counting as an attempt. Closed
+/// ones leave the pool by themselves, so meeting one is a race; a second one looks like an engine
+/// that takes requests and dies of them, and counts as begun.
+const MAX_STALE: u32 = 1;
 /// Within this time after the request was written, the end of a pooled connection means that it
-/// had been closed while idle. An engine that took the request keeps the connection longer.
-const STALE_WITHIN: Duration = Duration::from_millis(500);
+/// had been closed while idle: the answer to the write is a reset, one round trip away.
+const STALE_WITHIN: Duration = Duration::from_millis(100);
 
 /// What vLLM answers to every generation request from SIGTERM to its exit (status 500).
 const SHUTTING_DOWN: &str = "cannot schedule new futures after shutdown";
@@ -141,8 +142,8 @@ impl Attempts {
     /// Judge the failure of the present attempt. `client_has_bytes`: the answer was already
     /// passed on in part.
     pub fn fail(&mut self, failure: Failure<'_>, client_has_bytes: bool) -> Judgement {
-        let (work, mark, end) = self.weigh(failure);
         let stale = is_stale(failure) && self.stale < MAX_STALE;
+        let (work, mark, end) = self.weigh(failure, stale);
         self.stale += u32::from(stale);
         self.failed += u32::from(!stale);
         self.begun += u32::from(work != Work::None);
@@ -160,12 +161,12 @@ impl Attempts {
         }
     }
 
-    fn weigh(&self, failure: Failure<'_>) -> (Work, Option<Mark>, End) {
+    fn weigh(&self, failure: Failure<'_>, stale: bool) -> (Work, Option<Mark>, End) {
         let unreachable = End::Refuse(Reason::UpstreamUnreachable);
         let lost = if self.kind == Kind::Answer { Work::Unknown } else { Work::Lost };
         match failure {
             Failure::NotConnected => (Work::None, Some(Mark::Unreachable), unreachable),
-            Failure::Unanswered { .. } if is_stale(failure) => (Work::None, None, unreachable),
+            Failure::Unanswered { .. } if stale => (Work::None, None, unreachable),
             Failure::Unanswered { .. } | Failure::LostEarly => {
                 (lost, Some(Mark::Lost), unreachable)
             }

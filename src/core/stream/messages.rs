@@ -6,7 +6,7 @@
 
 use super::error::EngineError;
 use super::json::{Loose, Object};
-use super::reading::{Reading, Step};
+use super::reading::{Reading, Step, is_abort};
 use super::usage::{Scope, UsageFields};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -96,7 +96,7 @@ pub(super) fn read_plain(body: &[u8]) -> Reading {
     }
     Reading {
         usage: message.usage.0.as_ref().map(|usage| (usage.anthropic(), Scope::Answer)),
-        abort: message.stop_reason.word().is_none(),
+        abort: message.stop_reason.word().is_none_or(is_abort),
         ..Reading::default()
     }
 }

@@ -127,4 +127,15 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn a_message_that_the_engine_gave_up_is_truncated_however_it_says_so() {
+        for reason in ["null", "\"abort\"", "\"cancelled\""] {
+            let body = format!(r#"{{"type":"message","content":[],"stop_reason":{reason}}}"#);
+            let answer = plain_answer(Api::Messages, body.as_bytes());
+            assert_eq!((answer.aborted, answer.verdict()), (true, Verdict::Truncated), "{reason}");
+        }
+        let body = br#"{"type":"message","content":[],"stop_reason":"end_turn"}"#;
+        assert_eq!(plain_answer(Api::Messages, body).verdict(), Verdict::Complete);
+    }
 }

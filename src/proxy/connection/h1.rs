@@ -1,8 +1,9 @@
 //! Requests of one HTTP/1 connection, in turn.
 
 use super::ConnectionLimits;
+use super::ahead::Ahead;
 use crate::proxy::client::Client;
-use crate::proxy::exchange::After;
+use crate::proxy::exchange::{After, HeadFault};
 use crate::proxy::gateway::Gateway;
 use bytes::{BufMut, BytesMut};
 use pingora_core::protocols::Stream;
@@ -25,13 +26,16 @@ pub(super) async fn serve(
     leaving: watch::Receiver<bool>,
 ) {
     let limits = gateway.connection_limits();
+    let (stream, watch) = Ahead::new(stream);
     // A connection that never says a word is nobody's request.
-    let Some(mut session) = next_session(stream, limits.head).await else { return };
+    let first = next_session(Box::new(stream), limits.head).await;
+    let Some(mut session) = first else { return };
     loop {
         if !read_head(&mut session, peer, &gateway, &limits).await {
             return;
         }
-        let mut client = Client::new(session, peer, leaving.clone());
+        let watch = Some(watch.clone());
+        let mut client = Client::new(session, watch, peer, leaving.clone());
         // Boxed: a connection that waits for its next request must not keep this space.
         match Box::pin(gateway.exchange(&mut client)).await {
             After::Keep => {}
@@ -53,27 +57,40 @@ async fn read_head(
         Ok(Ok(true)) => true,
         Ok(Ok(false)) => false,
         Ok(Err(error)) => {
-            if is_bad_head(&error) {
-                gateway.refuse_bad_head(session, peer).await;
+            if let Some(fault) = fault(&error) {
+                gateway.refuse_head(session, peer, fault).await;
             }
             false
         }
         Err(_) => {
-            gateway.refuse_slow_head(session, peer).await;
+            gateway.refuse_head(session, peer, HeadFault::Slow).await;
             false
         }
     }
 }
 
-fn is_bad_head(error: &BError) -> bool {
-    matches!(error.etype(), ErrorType::InvalidHTTPHeader)
+/// What to tell the client; `None`: nothing, since its connection broke.
+fn fault(error: &BError) -> Option<HeadFault> {
+    if !matches!(error.etype(), ErrorType::InvalidHTTPHeader) {
+        return None;
+    }
+    // The two bounds of pingora's reader (1 MiB, 256 headers) have no type of their own.
+    let too_long = error.context.as_ref().is_some_and(|context| {
+        let context = context.as_str();
+        context.starts_with("Request header larger than")
+    });
+    let too_many =
+        error.cause.as_ref().is_some_and(|cause| cause.to_string() == "too many headers");
+    Some(if too_long || too_many { HeadFault::TooLarge } else { HeadFault::Malformed })
 }
 
 /// Keep a connection for its next request. Closing an idle connection because this replica leaves
 /// would race with the client's next request, so a leaving replica keeps it and answers that
 /// request with `Connection: close`.
 async fn reuse(session: ServerSession, limits: &ConnectionLimits) -> Option<ServerSession> {
-    let (stream, early) = session.finish().await.ok()??.into_parts();
+    // Even a polite close may have to wait for a client that does not read.
+    let finished = timeout(limits.idle, session.finish()).await.ok()?;
+    let (stream, early) = finished.ok()??.into_parts();
     match early {
         Some(early) => Some(session_of(stream, early)),
         None => next_session(stream, limits.idle).await,

@@ -86,7 +86,7 @@ fn spawn_stream(
     open: OpenStream,
 ) {
     let gateway = gateway.clone();
-    let mut client = Client::new(ServerSession::new_http2(session), peer, leaving.clone());
+    let mut client = Client::new(ServerSession::new_http2(session), None, peer, leaving.clone());
     tokio::spawn(async move {
         let _open = open;
         // What comes after does not matter: an HTTP/2 stream serves one request.

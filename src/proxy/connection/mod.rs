@@ -4,6 +4,7 @@
 //! Every wait for a client here has a deadline: pingora's own protocol detection has none, so a
 //! connection that sends nothing, or one byte, would be held for ever.
 
+mod ahead;
 mod detect;
 mod h1;
 mod h2;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
+pub use ahead::Watch;
 pub use detect::Protocol;
 
 /// What a client may take its time over, and how much it may send.

@@ -1,7 +1,7 @@
 //! What is learned of a request on its way, for the one event at its end.
 
 use super::End;
-use crate::core::api::Api;
+use crate::core::api::{Api, Dialect};
 use crate::core::headers::client_request_id;
 use crate::core::ids::{EndpointId, ModelName, RequestId, TenantId};
 use crate::core::slo::Slo;
@@ -22,6 +22,8 @@ pub(super) struct Account {
     pub tenant: TenantId,
     pub model: Option<ModelName>,
     pub api: Api,
+    /// The family whose error shapes the client expects.
+    pub dialect: Dialect,
     pub wants_stream: bool,
     pub queue_wait: Option<Duration>,
     pub attempts: u32,
@@ -56,6 +58,7 @@ impl Account {
             tenant: TenantId::unknown(),
             model: None,
             api: Api::Plain,
+            dialect: Dialect::OpenAi,
             wants_stream: false,
             queue_wait: None,
             attempts: 0,

@@ -8,6 +8,7 @@ use crate::core::stream::{EngineError, Progress, StreamTracker, TrackerOptions, 
 use crate::proxy::engine::{EngineCall, Engines, is_event_stream};
 use crate::proxy::gather::Gathered;
 use bytes::Bytes;
+use http::header;
 use pingora_core::ErrorType;
 use pingora_http::{RequestHeader, ResponseHeader};
 use std::time::Duration;
@@ -94,7 +95,13 @@ pub(super) async fn attempt(
     let call = attempt.call.insert(connected.map_err(|error| Lost::NotConnected {
         refused: matches!(error.etype(), ErrorType::ConnectRefused),
     })?);
-    if let Err(error) = call.ask(question.head.clone(), question.body).await {
+    let mut head = question.head.clone();
+    if !head.headers.contains_key(header::HOST) {
+        // From HTTP/1.0; in HTTP/1.1 there must be one.
+        let host = head.insert_header(header::HOST, attempt.lease.address().to_string());
+        host.map_err(|_| Lost::Unanswered { reused: false })?;
+    }
+    if let Err(error) = call.ask(head, question.body).await {
         tracing::debug!(error = error.etype().as_str(), "no answer from the engine");
         return Err(Lost::Unanswered { reused: call.reused() });
     }

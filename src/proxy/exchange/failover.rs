@@ -100,9 +100,7 @@ impl Search<'_> {
             };
             let next = attempts.failed(&running.lease, lost.as_failure(asked.elapsed()), false);
             tracing::debug!(endpoint = %running.lease.id(), ?next, "an attempt failed");
-            if let Some(call) = running.call.take() {
-                self.context.gateway.engines.end(call).await;
-            }
+            self.context.gateway.engines.end(&mut running.call).await;
             // The endpoint's count falls before the next choice.
             *slot = None;
             match next {

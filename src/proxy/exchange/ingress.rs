@@ -3,7 +3,8 @@
 
 use super::Stop;
 use super::account::Account;
-use crate::core::api::Api;
+use super::refuse::head_too_large;
+use crate::core::api::{Api, Dialect, clean};
 use crate::core::facts::{self, RequestFacts, UpstreamBody, upstream_body};
 use crate::core::ids::PoolId;
 use crate::core::policy::{ModelSet, TenantPolicy};
@@ -12,6 +13,7 @@ use crate::core::rejection::Rejection;
 use crate::proxy::client::Client;
 use crate::proxy::gateway::{Gateway, Live};
 use crate::proxy::gather::Gathered;
+use crate::proxy::heads::has_clear_target;
 use bytes::Bytes;
 use http::header::{self, HeaderMap};
 use http::{Method, Version};
@@ -36,7 +38,9 @@ pub(super) async fn read(
     client: &mut Client,
     account: &mut Account,
 ) -> Result<Request, Stop> {
-    account.api = api_of(client.head());
+    let path = path_of(client.head());
+    account.api = Api::of(client.head().method.as_str(), &path);
+    account.dialect = Dialect::of(&path);
     check_head(client, live.config.limits.header).map_err(Stop::refuse)?;
     let policy = identify(live, &client.head().headers).map_err(Stop::refuse)?;
     account.tenant = policy.id.clone();
@@ -54,16 +58,15 @@ pub(super) async fn read(
     })?;
     account.model.clone_from(&facts.model);
     account.wants_stream = facts.stream;
-    let pool = route(live, &policy, &facts).map_err(Stop::refuse)?;
+    let pool = route(live, &policy, &facts, &client.head().method).map_err(Stop::refuse)?;
     let body = upstream_body(&facts, body);
     Ok(Request { policy, facts, pool, body })
 }
 
-/// The API by the decoded path: engines decode percent signs before they route, so an encoded
-/// spelling must not pass as something that is not understood.
-fn api_of(head: &RequestHeader) -> Api {
-    let path = percent_decode_str(head.uri.path()).decode_utf8_lossy();
-    Api::of(head.method.as_str(), &path)
+/// The path, decoded and cleaned: engines decode percent signs before they route, and gateways
+/// clean paths, so another spelling must not pass as something that is not understood.
+fn path_of(head: &RequestHeader) -> String {
+    clean(&percent_decode_str(head.uri.path()).decode_utf8_lossy()).into_owned()
 }
 
 fn check_head(client: &Client, limit: usize) -> Result<(), Rejection> {
@@ -71,10 +74,14 @@ fn check_head(client: &Client, limit: usize) -> Result<(), Rejection> {
     let bad =
         |message, status| Err(Rejection::new(Reason::BadRequest, message).with_status(status));
     if client.head_bytes() > limit {
-        return bad("The request head is too large. Send fewer or shorter headers.", 431);
+        return Err(head_too_large());
     }
-    if head.method == Method::CONNECT {
-        return bad("CONNECT is not supported here.", 405);
+    // A tunnel is none of a proxy's for APIs, and an echo would show the pool's own key.
+    if matches!(head.method, Method::CONNECT | Method::TRACE) || head.method.as_str() == "TRACK" {
+        return bad("This method is not supported here.", 405);
+    }
+    if !has_clear_target(head) {
+        return bad("The request target is neither a path nor an http address.", 400);
     }
     if head.version == Version::HTTP_11 && !head.headers.contains_key(header::HOST) {
         return bad("The Host header is missing (RFC 9112, section 3.2).", 400);
@@ -162,9 +169,16 @@ fn too_large(limit: usize) -> Stop {
     ))
 }
 
-fn route(live: &Live, policy: &TenantPolicy, facts: &RequestFacts) -> Result<PoolId, Rejection> {
-    if facts.opaque && policy.models != ModelSet::Any {
-        // Its model cannot be told, so it cannot be shown to be allowed.
+fn route(
+    live: &Live,
+    policy: &TenantPolicy,
+    facts: &RequestFacts,
+    method: &Method,
+) -> Result<PoolId, Rejection> {
+    let unnamed = facts.opaque || (facts.model.is_none() && !method.is_safe());
+    if unnamed && policy.models != ModelSet::Any {
+        // Its model cannot be told, and an engine may have a default, so it cannot be shown to be
+        // allowed.
         return Err(Rejection::new(
             Reason::ForbiddenModel,
             "The body must be one JSON object that names its model once.",

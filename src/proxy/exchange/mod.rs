@@ -36,6 +36,7 @@ use crate::core::reason::Reason;
 use crate::core::rejection::Rejection;
 use account::Account;
 use pingora_core::protocols::http::ServerSession;
+pub use refuse::HeadFault;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -112,6 +113,8 @@ impl Gateway {
         let live = self.live();
         client.set_write_stall(live.config.timeouts.write_stall);
         let mut account = Account::open(client);
+        // Until the last byte of the answer is out, the drain knows that somebody is served.
+        let _open = self.admission.open();
         let request = ingress::read(self, &live, client, &mut account).await;
         let mut arrival = self.telemetry.arrive(&account.tenant, account.request_id.clone());
         let end = match request {
@@ -127,13 +130,8 @@ impl Gateway {
         end.after
     }
 
-    /// Answer and count a head that cannot be read.
-    pub async fn refuse_bad_head(&self, session: &mut ServerSession, client: IpAddr) {
-        refuse::bad_head(self, session, client, refuse::HeadFault::Malformed).await;
-    }
-
-    /// Answer and count a head that did not come in time.
-    pub async fn refuse_slow_head(&self, session: &mut ServerSession, client: IpAddr) {
-        refuse::bad_head(self, session, client, refuse::HeadFault::Slow).await;
+    /// Answer and count a head that never became a request.
+    pub async fn refuse_head(&self, session: &mut ServerSession, client: IpAddr, fault: HeadFault) {
+        refuse::bad_head(self, session, client, fault).await;
     }
 }

@@ -29,7 +29,7 @@ pub(super) async fn refuse(
     rejection: &Rejection,
 ) -> End {
     let answer =
-        answer(rejection, account.api.dialect(), account.request_id.as_str(), rand::rng().random());
+        answer(rejection, account.dialect, account.request_id.as_str(), rand::rng().random());
     let unread = !client.body_is_done();
     let end = End { outcome, reason: Some(rejection.reason), error: None, after: After::Keep };
     match send(client, account, answer).await {
@@ -50,9 +50,19 @@ async fn send(client: &mut Client, account: &mut Account, answer: Answer) -> Res
 }
 
 /// What was wrong with a head that never became a request.
-pub(super) enum HeadFault {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeadFault {
     Malformed,
+    /// More bytes or headers than are read at all.
+    TooLarge,
+    /// It did not come in time.
     Slow,
+}
+
+/// A head with more than `limits.header` bytes, or with more than can be read.
+pub(super) fn head_too_large() -> Rejection {
+    let message = "The request head is too large. Send fewer or shorter headers.";
+    Rejection::new(Reason::BadRequest, message).with_status(431)
 }
 
 /// Answer and count such a head. Its sender is unknown, and so is the shape of its API.
@@ -66,6 +76,7 @@ pub(super) async fn bad_head(
         HeadFault::Malformed => {
             Rejection::new(Reason::BadRequest, "The request head is malformed.")
         }
+        HeadFault::TooLarge => head_too_large(),
         HeadFault::Slow => {
             Rejection::new(Reason::BadRequest, "The request head did not arrive in time.")
                 .with_status(408)
@@ -78,15 +89,17 @@ pub(super) async fn bad_head(
         session.set_keepalive(None);
         let write = async {
             session.write_response_header(Box::new(head)).await?;
-            session.write_response_body(answer.body.clone(), true).await
+            session.write_response_body(answer.body.clone(), true).await?;
+            session.shutdown().await;
+            pingora_core::Result::<()>::Ok(())
         };
         // A client that sends rubbish may also not read: it gets little time and no retry.
         let _ = timeout(LINGER, write).await;
-        session.shutdown().await;
     }
     let mut event = arrival.event(Outcome::Rejected);
     event.reason = Some(rejection.reason);
     event.status = Some(answer.status);
+    event.bytes_sent = answer.body.len() as u64;
     event.client = Some(client);
     arrival.finish(event);
 }

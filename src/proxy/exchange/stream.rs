@@ -67,7 +67,7 @@ pub(super) async fn relay(
             read = call.read() => match read {
                 Ok(Some(chunk)) => {
                     let now = Instant::now();
-                    alarm.heard(now)?;
+                    alarm.heard(now, tracker)?;
                     tracker.feed(chunk, now.into_std(), &mut ready);
                 }
                 Ok(None) => {
@@ -140,9 +140,16 @@ impl<'a> Alarm<'a> {
 
     /// The engine sent something at `now`. The total deadline is checked here too, since an engine
     /// that always has more ready leaves the timer no turn.
-    fn heard(&mut self, now: Instant) -> Result<(), Break> {
+    fn heard(&mut self, now: Instant, tracker: &StreamTracker) -> Result<(), Break> {
         self.last_heard = now;
-        if now >= self.deadlines.total { Err(Break::Total) } else { Ok(()) }
+        if now >= self.deadlines.total {
+            Err(Break::Total)
+        } else if tracker.progress() == Progress::Opening && now >= self.deadlines.first_byte {
+            // Comments are no progress, however many.
+            Err(Break::NoFirstToken)
+        } else {
+            Ok(())
+        }
     }
 
     fn silence_ends(&self, tracker: &StreamTracker) -> Instant {

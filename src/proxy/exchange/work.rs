@@ -34,7 +34,6 @@ impl Work {
     /// The engine's work has ended: by itself if its answer came whole, else because we close.
     pub async fn end(mut self, engines: &Engines) {
         let Some(attempt) = &mut self.attempt else { return };
-        let Some(call) = attempt.call.take() else { return };
-        engines.end(call).await;
+        engines.end(&mut attempt.call).await;
     }
 }

@@ -76,13 +76,13 @@ impl Api {
         }
     }
 
-    /// What is in the first event with content and in none before.
+    /// What is in every event with content, once, and in no other before the last token.
     pub fn content_mark(self) -> &'static str {
         match self {
             Self::Completions => r#""text":""#,
             Self::Chat => r#"{"content":""#,
-            Self::Responses => "response.output_text.delta",
-            Self::Messages => "content_block_delta",
+            Self::Responses => r#""delta":""#,
+            Self::Messages => "text_delta",
         }
     }
 

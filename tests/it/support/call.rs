@@ -49,10 +49,10 @@ pub enum Call {
 }
 
 /// What of a client outlives its leaving.
-pub enum Left {
-    Nothing,
-    HalfOpen(Box<Wire>),
-    Connection(Box<H2>),
+#[derive(Default)]
+pub struct Left {
+    _half_open: Option<Box<Wire>>,
+    _connection: Option<Box<H2>>,
 }
 
 impl Call {
@@ -131,17 +131,17 @@ impl Call {
             (Self::H1(wire), Leave::Reset) => wire.reset(),
             (Self::H1(mut wire), Leave::HalfClose) => {
                 wire.half_close().await;
-                return Left::HalfOpen(wire);
+                return Left { _half_open: Some(wire), ..Left::default() };
             }
             (Self::H2(pair), Leave::StreamReset) => {
                 let (connection, mut call) = *pair;
                 call.reset();
-                return Left::Connection(Box::new(connection));
+                return Left { _connection: Some(Box::new(connection)), ..Left::default() };
             }
             (Self::H2(pair), Leave::ConnectionClose) => drop(pair),
             _ => panic!("{how:?} is not of this protocol"),
         }
-        Left::Nothing
+        Left::default()
     }
 }
 

@@ -22,6 +22,7 @@ pub struct Setup {
     pool: String,
     extra: String,
     listen: String,
+    environment: Vec<(String, String)>,
 }
 
 impl Setup {
@@ -34,6 +35,7 @@ impl Setup {
             pool: String::new(),
             extra: String::new(),
             listen: String::new(),
+            environment: Vec::new(),
         }
     }
 
@@ -66,6 +68,12 @@ impl Setup {
     /// Further YAML lines of `listen`.
     pub fn listen(mut self, keys: &str) -> Self {
         self.listen = keys.to_owned();
+        self
+    }
+
+    /// A variable of the process's environment.
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.environment.push((name.to_owned(), value.to_owned()));
         self
     }
 
@@ -120,12 +128,22 @@ pub struct Gate {
 impl Gate {
     /// Start the binary and wait until it listens.
     pub async fn start(setup: Setup) -> Self {
+        Self::launch(setup.yaml(), &setup.environment).await
+    }
+
+    /// The same with this configuration file.
+    pub async fn start_with(yaml: String) -> Self {
+        Self::launch(yaml, &[]).await
+    }
+
+    async fn launch(yaml: String, environment: &[(String, String)]) -> Self {
         let directory = TempDir::new().unwrap();
         let path = directory.path().join("streamgate.yaml");
-        std::fs::write(&path, setup.yaml()).unwrap();
+        std::fs::write(&path, yaml).unwrap();
         let mut child = Command::new(env!("CARGO_BIN_EXE_streamgate"))
             .args(["serve", "--config"])
             .arg(&path)
+            .envs(environment.iter().cloned())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .kill_on_drop(true)
@@ -186,14 +204,16 @@ impl Gate {
     }
 
     /// `cap` requests of tenant `a` run beside each other, one more is refused, all complete.
-    pub async fn all_slots_free(&self, cap: u32, engine: &Engine) {
+    pub async fn all_slots_free(&self, cap: impl TryInto<usize>, engine: &Engine) {
+        let cap = cap.try_into().ok().expect("a small number");
         self.settled().await;
-        let request = Api::Chat.stream(2).fault("delay-head=5m");
+        // Neither silent nor fast, so that no deadline in force ends it.
+        let request = Api::Chat.stream(100_000).fault("interval=20ms");
         let mut running = Vec::new();
         for _ in 0..cap {
             running.push(Call::start(Proto::H1, self.proxy, &request).await);
         }
-        let all = |stats: &StatsSnapshot| stats.in_flight == cap as usize;
+        let all = |stats: &StatsSnapshot| stats.in_flight == cap;
         engine.wait_stats(all, BOUND).await.expect("every slot can be used");
         for call in running {
             call.leave(Leave::Close).await;
@@ -266,12 +286,21 @@ async fn listening(child: &mut Child, output: &Mutex<Vec<String>>) -> (SocketAdd
         if let Ok(Some(status)) = child.try_wait() {
             panic!("the gate ended with {status}:\n{}", output.lock().unwrap().join("\n"));
         }
-        let found = output.lock().unwrap().iter().find_map(|line| {
-            let line: Value = serde_json::from_str(line).ok()?;
-            let address = |key: &str| line[key].as_str()?.parse().ok();
-            Some((address("proxy")?, address("admin")?))
-        });
+        let found = output.lock().unwrap().iter().find_map(|line| addresses(line));
         std::future::ready(found)
     })
     .await
+}
+
+/// Both addresses of a line in either format.
+fn addresses(line: &str) -> Option<(SocketAddr, SocketAddr)> {
+    if let Ok(line) = serde_json::from_str::<Value>(line) {
+        let address = |key: &str| line[key].as_str()?.parse().ok();
+        return Some((address("proxy")?, address("admin")?));
+    }
+    let address = |key: &str| {
+        let mut words = line.split(' ');
+        words.find_map(|word| word.strip_prefix(key)?.strip_prefix('=')?.parse().ok())
+    };
+    Some((address("proxy")?, address("admin")?))
 }

@@ -11,10 +11,13 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_util::task::AbortOnDropHandle;
 
+/// Bytes of a stream's body that may come unread.
+const WINDOW: u32 = 512 * 1024;
+
 /// One connection; dropping it closes it.
 pub struct H2 {
     send: SendRequest<Bytes>,
-    task: AbortOnDropHandle<()>,
+    _task: AbortOnDropHandle<()>,
 }
 
 impl H2 {
@@ -22,25 +25,21 @@ impl H2 {
     pub async fn connect(to: SocketAddr) -> Self {
         let stream = TcpStream::connect(to).await.unwrap();
         stream.set_nodelay(true).unwrap();
-        Self::over(stream, None).await
+        Self::over(stream).await
     }
 
-    /// Over any stream; `window`: bytes of a stream's body that may come unread.
-    pub async fn over(
-        stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
-        window: Option<u32>,
-    ) -> Self {
+    /// Over any stream.
+    pub async fn over(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) -> Self {
         let mut builder = h2::client::Builder::new();
-        if let Some(window) = window {
-            builder.initial_window_size(window);
-        }
+        // Streams are read in turn: one that waits must not use up the connection's window.
+        builder.initial_window_size(WINDOW).initial_connection_window_size(256 * WINDOW);
         let handshake = builder.handshake(stream);
         let (send, connection) = bounded("an HTTP/2 handshake", handshake).await.unwrap();
         let task = AbortOnDropHandle::new(tokio::spawn(async move {
             // Its streams tell how it ended.
             let _ = connection.await;
         }));
-        Self { send, task }
+        Self { send, _task: task }
     }
 
     /// Send a whole request.
@@ -57,11 +56,6 @@ impl H2 {
         let mut send = bounded("a free stream", self.send.clone().ready()).await.unwrap();
         let (answer, body) = send.send_request(request.http2(), end).unwrap();
         H2Call { answer: Some(answer), request: body, body: None }
-    }
-
-    /// The connection has ended.
-    pub async fn closed(&mut self) {
-        let _ = bounded("the connection ends", &mut self.task).await;
     }
 }
 

@@ -35,6 +35,11 @@ impl Metrics {
             .sum()
     }
 
+    /// Whether there is a series of `name`.
+    pub fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|sample| sample.name == name)
+    }
+
     /// Ended requests with this outcome.
     pub fn outcome(&self, outcome: &str) -> f64 {
         self.sum_where("streamgate_requests_total", &[("outcome", outcome)])

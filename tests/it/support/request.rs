@@ -37,8 +37,20 @@ impl Request {
         request.header("authorization", &format!("Bearer {}", key(tenant)))
     }
 
+    /// The same of another tenant.
+    pub fn of(mut self, tenant: &str) -> Self {
+        self.headers.retain(|(name, _)| name != "authorization");
+        self.header("authorization", &format!("Bearer {}", key(tenant)))
+    }
+
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Without the tenant's key.
+    pub fn without_key(mut self) -> Self {
+        self.headers.retain(|(name, _)| name != "authorization");
         self
     }
 

@@ -62,18 +62,50 @@ impl Wire {
         self.stream.write_all(bytes).await.unwrap();
     }
 
+    /// Send if the other side still takes it.
+    pub async fn try_send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.stream.write_all(bytes).await
+    }
+
+    /// Read the body of an answer with this head.
+    pub async fn rest_of(&mut self, (status, headers): (u16, Headers)) -> Answer {
+        self.body(Answer { status, headers, body: Vec::new(), ending: Ending::Whole }).await
+    }
+
     /// One request, one answer.
     pub async fn call(&mut self, request: &Request) -> Answer {
         self.send(&request.bytes()).await;
         self.answer().await
     }
 
+    /// Send while reading: an answer may come before everything is sent, and a refused upload is
+    /// not sent to its end.
+    pub async fn duplex(&mut self, bytes: &[u8]) -> Answer {
+        let (mut read, mut write) = self.stream.split();
+        let mut first = Vec::new();
+        tokio::select! {
+            sent = write.write_all(bytes) => drop(sent),
+            _ = read.read_buf(&mut first) => {}
+        }
+        self.buffer.append(&mut first);
+        self.answer().await
+    }
+
     /// Read one answer to its end.
     pub async fn answer(&mut self) -> Answer {
-        let (status, headers) = self.head().await.expect("an answer's head");
-        let mut answer = Answer { status, headers, body: Vec::new(), ending: Ending::Whole };
+        self.try_answer().await.expect("an answer's head")
+    }
+
+    /// Read one answer to its end; `None` if the connection ends before its head.
+    pub async fn try_answer(&mut self) -> Option<Answer> {
+        let (status, headers) = self.head().await?;
+        let answer = Answer { status, headers, body: Vec::new(), ending: Ending::Whole };
+        Some(self.body(answer).await)
+    }
+
+    async fn body(&mut self, mut answer: Answer) -> Answer {
         let length = answer.headers.get("content-length").and_then(|n| n.parse().ok());
-        if matches!(status, 204 | 304) {
+        if matches!(answer.status, 204 | 304) {
             return answer;
         }
         answer.ending = match length {
@@ -166,6 +198,17 @@ impl Wire {
             match self.more().await {
                 Ok(()) => bytes.append(&mut self.buffer),
                 Err(ending) => return (bytes, ending),
+            }
+        }
+    }
+
+    /// What comes until the end, or until nothing more came for `silence`.
+    pub async fn raw_rest_within(&mut self, silence: Duration) -> (Vec<u8>, bool) {
+        loop {
+            match tokio::time::timeout(silence, self.stream.read_buf(&mut self.buffer)).await {
+                Ok(Ok(1..)) => {}
+                Ok(_) => return (std::mem::take(&mut self.buffer), true),
+                Err(_) => return (std::mem::take(&mut self.buffer), false),
             }
         }
     }

@@ -40,7 +40,6 @@ enum Shape {
 }
 
 struct Stream {
-    api: Api,
     events: Vec<Event>,
 }
 
@@ -108,7 +107,7 @@ impl Capture {
         let shape = match (Api::of(&path), transcript.status()) {
             (_, 500..) => Shape::Failed(table::answered_instead(&name)),
             (Some(api), 200) if event_stream.starts_with("text/event-stream") => {
-                Shape::Stream(Box::new(Stream { api, events: events(api, &body) }))
+                Shape::Stream(Box::new(Stream { events: events(api, &body) }))
             }
             (Some(_), 200) => Shape::Held,
             _ => Shape::Passed,

@@ -274,13 +274,12 @@ impl Target for Streamgate {
     fn freeze_store(&self, length: Duration) -> BoxFuture<'_, anyhow::Result<String>> {
         async move {
             let real = length.div_f64(self.scenario.time_scale);
-            let frozen =
-                |state: &State| state.redis.as_ref().context("there is no Redis")?.freeze();
-            frozen(&*self.state.lock().await)?;
+            let state = self.state.lock().await;
+            // Answers again also if this is cancelled.
+            let frozen = state.redis.as_ref().context("there is no Redis")?.freeze()?;
+            drop(state);
             tokio::time::sleep(real).await;
-            if let Some(redis) = &self.state.lock().await.redis {
-                redis.thaw()?;
-            }
+            drop(frozen);
             Ok(format!("frozen for {real:?} of real time"))
         }
         .boxed()

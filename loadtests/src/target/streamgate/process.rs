@@ -78,9 +78,19 @@ impl Process {
 
     /// Sends a signal.
     pub(crate) fn signal(&self, signal: Signal) -> anyhow::Result<()> {
+        kill_process(self.pid()?, signal).with_context(|| format!("cannot signal {}", self.name))
+    }
+
+    fn pid(&self) -> anyhow::Result<Pid> {
         let id = self.child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
-        let id = id.with_context(|| format!("{} has ended", self.name))?;
-        kill_process(id, signal).with_context(|| format!("cannot signal {}", self.name))
+        id.with_context(|| format!("{} has ended", self.name))
+    }
+
+    /// Stops it from running (SIGSTOP) until the guard is dropped.
+    pub(crate) fn freeze(&self) -> anyhow::Result<Frozen> {
+        let frozen = Frozen(self.pid()?);
+        self.signal(Signal::STOP)?;
+        Ok(frozen)
     }
 
     /// SIGTERM, then waits; kills it after `patience`. Returns what became of it.
@@ -97,6 +107,17 @@ impl Process {
                 format!("{} did not end in {patience:?} and was killed", self.name)
             }
         }
+    }
+}
+
+/// A process that does not run.
+#[derive(Debug)]
+pub(crate) struct Frozen(Pid);
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        // Fails only if the process has ended.
+        let _ = kill_process(self.0, Signal::CONT);
     }
 }
 

@@ -4,9 +4,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use rustix::process::Signal;
-
-use super::process::{Process, free_port, listening};
+use super::process::{Frozen, Process, free_port, listening};
 
 /// A running `redis-server` without persistence.
 #[derive(Debug)]
@@ -27,19 +25,12 @@ impl Redis {
         Ok(Self { addr, process })
     }
 
-    /// Stops it from answering.
-    pub(super) fn freeze(&self) -> anyhow::Result<()> {
-        self.process.signal(Signal::STOP)
-    }
-
-    /// Lets it answer again.
-    pub(super) fn thaw(&self) -> anyhow::Result<()> {
-        self.process.signal(Signal::CONT)
+    /// Stops it from answering until the guard is dropped.
+    pub(super) fn freeze(&self) -> anyhow::Result<Frozen> {
+        self.process.freeze()
     }
 
     pub(super) async fn stop(self) {
-        // A stopped process takes no SIGTERM.
-        let _ = self.thaw();
         self.process.stop(Duration::from_secs(5)).await;
     }
 }

@@ -1,0 +1,398 @@
+//! The protocol with one rule removed: each necessary rule must give a counterexample.
+
+use super::holds::{POOLS, TENANTS, caps, floor, two_leaves};
+use super::{Case, Expect, budget, with};
+use crate::model::{Cfg, NO_FALSE_REFUSAL, NO_LEAK, SAFETY};
+
+pub(super) fn cases() -> Vec<Case> {
+    let mut all = versions_and_leases();
+    all.extend(losses());
+    all.extend(refusals());
+    all.extend(scopes());
+    all.extend(healing());
+    all.extend(floors());
+    all
+}
+
+fn bare(cap: i32) -> Cfg {
+    with(Cfg::base(2, cap), |c| {
+        c.symmetry = false;
+        c.only_safety = true;
+    })
+}
+
+fn breaks(name: &'static str, about: &'static str, cfg: Cfg) -> Case {
+    Case::new(name, about, Expect::Violates(SAFETY), cfg).quick()
+}
+
+fn versions_and_leases() -> Vec<Case> {
+    let late = || budget(|b| b.late = 1);
+    vec![
+        breaks(
+            "no-version",
+            "the store ignores versions",
+            with(bare(2), |c| {
+                c.store.naive_no_version = true;
+                c.budget = late();
+            }),
+        ),
+        breaks(
+            "any-reply",
+            "the number of an older reply is taken",
+            with(bare(2), |c| {
+                c.replica.naive_accept_any_reply = true;
+                c.delayed = true;
+                c.leave = true;
+                c.budget = late();
+            }),
+        )
+        .long(),
+        breaks(
+            "lower-on-reply",
+            "slots asked back are used until the answer",
+            with(bare(2), |c| {
+                c.replica.naive_lower_on_reply = true;
+            }),
+        ),
+        breaks(
+            "timeout-is-grant",
+            "a call without an answer counts as granted",
+            with(bare(1), |c| {
+                c.replica.naive_raise_optimistic = true;
+            }),
+        ),
+        breaks(
+            "no-fence",
+            "no deadline of its own",
+            with(bare(1), |c| {
+                c.replica.naive_no_fence = true;
+            }),
+        ),
+        breaks(
+            "deadline-from-receipt",
+            "the deadline counts from the answer",
+            with(bare(1), |c| {
+                c.replica.naive_deadline_from_receipt = true;
+                c.delayed = true;
+            }),
+        )
+        .long(),
+        breaks(
+            "reply-unfences",
+            "an answer revives after the deadline",
+            with(bare(1), |c| {
+                c.replica.naive_reply_unfences = true;
+                c.delayed = true;
+            }),
+        ),
+        breaks(
+            "shrink-on-lower-cap",
+            "a lower cap takes slots away",
+            with(bare(2), |c| {
+                c.store.naive_shrink = true;
+                caps(c, &[2, 1, 2]);
+                c.budget = budget(|b| b.reload = 3);
+            }),
+        )
+        .long(),
+        breaks(
+            "last-config-wins",
+            "the last caller's cap counts, not the newest",
+            with(bare(2), |c| {
+                c.store.naive_last_config_wins = true;
+                caps(c, &[2, 1]);
+                c.budget = budget(|b| b.reload = 2);
+            }),
+        ),
+    ]
+}
+
+fn losses() -> Vec<Case> {
+    let flush = || budget(|b| b.flush = 1);
+    let failover = || {
+        budget(|b| {
+            b.failover = 1;
+            b.snapshot = 1;
+        })
+    };
+    vec![
+        breaks(
+            "no-learning",
+            "a loss is not followed by learning",
+            with(bare(1), |c| {
+                c.store.naive_learning = Some(0);
+                c.budget = flush();
+            }),
+        ),
+        breaks(
+            "short-learning",
+            "learning shorter than the lease",
+            with(bare(1), |c| {
+                c.store.naive_learning = Some(1);
+                c.budget = flush();
+            }),
+        ),
+        breaks(
+            "learning-grants",
+            "free room is granted while learning",
+            with(bare(1), |c| {
+                c.store.naive_learning_grants = true;
+                c.budget = flush();
+            }),
+        ),
+        breaks(
+            "learning-without-linger",
+            "learning without the engines' abort time",
+            with(bare(1), |c| {
+                c.linger = true;
+                c.lease_store = 3;
+                c.store.naive_learning = Some(2);
+                c.budget = flush();
+            }),
+        )
+        .long(),
+        breaks(
+            "no-identity",
+            "the founder's identity is not compared",
+            with(bare(1), |c| {
+                c.store.naive_no_ident = true;
+                c.budget = failover();
+            }),
+        ),
+        breaks(
+            "set-no-identity",
+            "SET does not compare it",
+            with(bare(1), |c| {
+                c.store.naive_set_no_ident = true;
+                c.budget = failover();
+            }),
+        ),
+        breaks(
+            "beat-gen-blind",
+            "BEAT renews whatever the generation",
+            with(bare(1), |c| {
+                c.store.naive_beat_gen_blind = true;
+                c.budget = flush();
+            }),
+        )
+        .long(),
+        breaks(
+            "claim-used-only",
+            "JOIN claims what runs, spare slots stay",
+            with(bare(2), |c| {
+                c.replica.naive_claim_used_only = true;
+                c.spare = 1;
+                c.waiters = 2;
+                c.budget = flush();
+            }),
+        )
+        .long(),
+        breaks(
+            "keep-without-stall",
+            "on_fence: keep without the stall rule",
+            with(bare(1), |c| {
+                c.keep = true;
+                c.no_lapse = true;
+                c.lease_self = 3;
+                c.lease_store = 3;
+                c.budget = budget(|b| b.outage = 1);
+            }),
+        ),
+        Case::new(
+            "reassert-any-time",
+            "JOIN believes claims outside learning too: redundant",
+            Expect::Holds,
+            with(bare(1), |c| {
+                c.symmetry = true;
+                c.store.naive_reassert_any_time = true;
+                c.budget = flush();
+            }),
+        ),
+        Case::new(
+            "no-lease-check",
+            "SET serves an incarnation without a lease: redundant",
+            Expect::Holds,
+            with(bare(1), |c| {
+                c.symmetry = true;
+                c.store.naive_no_lease_check = true;
+                c.budget = budget(|b| {
+                    b.crash = 1;
+                    b.late = 1;
+                });
+            }),
+        ),
+    ]
+}
+
+fn refusals() -> Vec<Case> {
+    let refusal =
+        |name, about, cfg| Case::new(name, about, Expect::Violates(NO_FALSE_REFUSAL), cfg).quick();
+    let seen = |cap| {
+        with(Cfg::base(2, cap), |c| {
+            c.symmetry = false;
+            c.check_refusal = true;
+        })
+    };
+    vec![
+        refusal(
+            "stale-refusal",
+            "waiters are refused by a call that left before them",
+            with(seen(2), |c| {
+                c.waiters = 2;
+                c.delayed = true;
+                c.replica.naive_stale_refusal = true;
+            }),
+        ),
+        refusal(
+            "refuse-on-spare",
+            "SPARE refuses",
+            with(seen(2), |c| {
+                c.spare = 1;
+                c.replica.naive_refuse_on_spare = true;
+            }),
+        ),
+        refusal(
+            "full-despite-spare",
+            "the store says FULL though slots are unused",
+            with(seen(2), |c| {
+                c.spare = 1;
+                c.store.naive_full_despite_spare = true;
+            }),
+        ),
+        refusal(
+            "refuse-on-learning",
+            "LEARNING refuses",
+            with(seen(1), |c| {
+                c.replica.naive_refuse_on_learning = true;
+                c.budget = budget(|b| b.flush = 1);
+            }),
+        ),
+    ]
+}
+
+fn scopes() -> Vec<Case> {
+    let bare = |leaves, caps| {
+        with(two_leaves(leaves, caps), |c| {
+            c.symmetry = false;
+            c.only_safety = true;
+        })
+    };
+    vec![
+        breaks(
+            "first-scope-only",
+            "only the tenant is checked and charged",
+            with(bare(TENANTS, [1, 1, 1]), |c| {
+                c.store.naive_first_scope_only = true;
+            }),
+        ),
+        breaks(
+            "charge-first-only",
+            "all scopes are checked, one is charged",
+            with(bare(TENANTS, [1, 1, 1]), |c| {
+                c.store.naive_charge_first_only = true;
+            }),
+        ),
+        breaks(
+            "charge-absolute",
+            "a path is charged with the number instead of the difference",
+            with(bare(POOLS, [1, 1, 1]), |c| c.store.naive_charge_absolute = true),
+        ),
+    ]
+}
+
+fn healing() -> Vec<Case> {
+    let one = |cap| {
+        with(Cfg::base(2, cap), |c| {
+            c.symmetry = false;
+            c.heal = true;
+            c.only_safety = true;
+        })
+    };
+    vec![
+        breaks(
+            "repair-in-place",
+            "a beat that finds books in disorder writes them anew from its table",
+            with(one(1), |c| {
+                c.store.naive_repair_in_place = true;
+                c.budget = budget(|b| b.edit = 1);
+            }),
+        ),
+        breaks(
+            "damage-is-absent",
+            "a scope that does not parse counts as new",
+            with(one(1), |c| {
+                c.store.naive_damage_is_absent = true;
+                c.budget = budget(|b| b.edit = 1);
+            }),
+        ),
+        Case::new(
+            "forget-unsettled",
+            "an empty entry is dropped although a late call may come",
+            Expect::Violates(NO_LEAK),
+            with(one(1), |c| {
+                c.only_safety = false;
+                c.store.naive_forget_unsettled = true;
+                c.budget = budget(|b| b.late = 1);
+            }),
+        )
+        .long(),
+    ]
+}
+
+fn floors() -> Vec<Case> {
+    let bare = |cap, sum| {
+        with(floor(cap, sum), |c| {
+            c.symmetry = false;
+            c.only_safety = true;
+        })
+    };
+    let flush = || budget(|b| b.flush = 1);
+    vec![
+        breaks(
+            "no-floor-reserve",
+            "after a loss nothing is kept for floors",
+            with(bare(1, 1), |c| {
+                c.store.naive_no_floor_reserve = true;
+                c.budget = flush();
+            }),
+        ),
+        breaks(
+            "floor-learning-short",
+            "floors learn only a short lease",
+            with(bare(1, 1), |c| {
+                c.store.naive_floor_learning_short = true;
+                c.budget = flush();
+            }),
+        ),
+        breaks(
+            "floor-from-config",
+            "a floor is used before the store granted it",
+            with(bare(1, 1), |c| {
+                c.replica.naive_floor_from_config = true;
+            }),
+        ),
+        breaks(
+            "floor-unlimited",
+            "floors are granted beyond their sum",
+            with(bare(2, 1), |c| {
+                c.agents = vec![
+                    crate::store::Class::Ordinary,
+                    crate::store::Class::Floor,
+                    crate::store::Class::Floor,
+                ];
+                c.store.naive_floor_unlimited = true;
+                c.budget = flush();
+            }),
+        )
+        .long(),
+        breaks(
+            "floor-learning-grants",
+            "floors are granted while floors are learned",
+            with(bare(1, 1), |c| {
+                c.agents = vec![crate::store::Class::Floor, crate::store::Class::Floor];
+                c.store.naive_floor_learning_grants = true;
+                c.budget = flush();
+            }),
+        ),
+    ]
+}

@@ -1,0 +1,520 @@
+//! The protocol. Nothing here may be violated.
+
+use super::{Case, Expect, budget, with};
+use crate::model::{Budget, Cfg};
+use crate::store::{Class, Leaf, UNLIMITED};
+
+/// Two tenants (scopes 0 and 1) in one pool (scope 2).
+pub(super) const TENANTS: [Leaf; 2] = [Leaf(0b101), Leaf(0b110)];
+/// One tenant (scope 0) in two pools (scopes 1 and 2).
+pub(super) const POOLS: [Leaf; 2] = [Leaf(0b011), Leaf(0b101)];
+
+pub(super) fn cases() -> Vec<Case> {
+    let mut all = ticks();
+    all.extend(one_scope());
+    all.extend(losses());
+    all.extend(policies());
+    all.extend(three());
+    all.extend(spare());
+    all.extend(scopes());
+    all.extend(healing());
+    all.extend(floors());
+    all
+}
+
+fn holds(name: &'static str, about: &'static str, cfg: Cfg) -> Case {
+    Case::new(name, about, Expect::Holds, cfg)
+}
+
+/// Small variants with leases of one tick. They cannot express that leases end at different times, so
+/// they stand beside those below, not for them.
+fn ticks() -> Vec<Case> {
+    let one = |cfg: Cfg| {
+        with(cfg, |c| {
+            c.lease_self = 1;
+            c.lease_store = 1;
+            c.check_books = true;
+        })
+    };
+    let base = |cap, b: Budget| one(with(Cfg::base(2, cap), |c| c.budget = b));
+    let kill = || {
+        budget(|b| {
+            b.crash = 1;
+            b.restart = 1;
+        })
+    };
+    let all = [
+        holds("tick-plain", "like plain", with(base(2, Budget::default()), |c| c.leave = true)),
+        holds("tick-late", "like late", base(1, budget(|b| b.late = 1))),
+        holds("tick-crash", "like crash", base(1, kill())),
+        holds("tick-flush", "like flush", base(1, budget(|b| b.flush = 1))),
+        holds(
+            "tick-delayed",
+            "like flush, replies delayed",
+            with(base(1, budget(|b| b.flush = 1)), |c| c.delayed = true),
+        ),
+        holds(
+            "tick-watchdog",
+            "like pause-watchdog",
+            with(base(1, budget(|b| b.pause = 1)), |c| c.watchdog = true),
+        ),
+        holds(
+            "tick-reload",
+            "like reload, the cap falls",
+            with(base(2, budget(|b| b.reload = 2)), |c| caps(c, &[2, 1])),
+        ),
+    ];
+    all.into_iter().map(Case::quick).collect()
+}
+
+fn one_scope() -> Vec<Case> {
+    vec![
+        holds(
+            "plain",
+            "two replicas, lost requests and replies, waiters give up",
+            with(Cfg::base(2, 2), |c| {
+                c.leave = true;
+                c.check_refusal = true;
+                c.check_books = true;
+            }),
+        ),
+        holds(
+            "late",
+            "a call times out and is executed later",
+            with(Cfg::base(2, 1), |c| {
+                c.leave = true;
+                c.budget = budget(|b| b.late = 1);
+            }),
+        ),
+        holds(
+            "plain-delayed",
+            "like plain, replies may be under way for any time",
+            with(Cfg::base(2, 2), |c| {
+                c.delayed = true;
+                c.check_refusal = true;
+            }),
+        ),
+        holds(
+            "late-twice",
+            "two such calls",
+            with(Cfg::base(2, 1), |c| c.budget = budget(|b| b.late = 2)),
+        ),
+        holds(
+            "crash",
+            "a replica is killed and comes back",
+            with(Cfg::base(2, 1), |c| {
+                c.budget = budget(|b| {
+                    b.crash = 1;
+                    b.restart = 1;
+                });
+            }),
+        ),
+        holds(
+            "crash-twice",
+            "two kills, two restarts",
+            with(Cfg::base(2, 1), |c| {
+                c.budget = budget(|b| {
+                    b.crash = 2;
+                    b.restart = 2;
+                });
+            }),
+        ),
+        holds(
+            "reload",
+            "the cap falls and rises again, each replica learns of it by itself",
+            with(Cfg::base(2, 2), |c| {
+                caps(c, &[2, 1, 2]);
+                c.check_refusal = true;
+                c.budget = budget(|b| b.reload = 4);
+            }),
+        ),
+    ]
+}
+
+/// Revisions that differ in the cap of scope 0 only.
+pub(super) fn caps(cfg: &mut Cfg, caps: &[i32]) {
+    let first = cfg.revisions[0];
+    cfg.revisions = caps
+        .iter()
+        .map(|cap| {
+            let mut revision = first;
+            revision[0].0 = *cap;
+            revision
+        })
+        .collect();
+}
+
+fn losses() -> Vec<Case> {
+    let base = |cap, b: Budget| with(Cfg::base(2, cap), |c| c.budget = b);
+    vec![
+        holds("flush", "the key is deleted", base(1, budget(|b| b.flush = 1))),
+        holds(
+            "flush-delayed",
+            "like flush, replies may be under way for any time",
+            with(base(1, budget(|b| b.flush = 1)), |c| c.delayed = true),
+        ),
+        holds("flush-cap-2", "the same with two slots", base(2, budget(|b| b.flush = 1))),
+        holds("flush-twice", "the key is deleted twice", base(1, budget(|b| b.flush = 2))),
+        holds(
+            "flush-late",
+            "a loss and a late call",
+            base(
+                1,
+                budget(|b| {
+                    b.flush = 1;
+                    b.late = 1;
+                }),
+            ),
+        ),
+        holds(
+            "crash-flush",
+            "a loss and a kill",
+            base(
+                1,
+                budget(|b| {
+                    b.flush = 1;
+                    b.crash = 1;
+                    b.restart = 1;
+                }),
+            ),
+        ),
+        holds(
+            "failover",
+            "a copy takes over: up to date, stale or empty",
+            base(
+                1,
+                budget(|b| {
+                    b.failover = 1;
+                    b.snapshot = 1;
+                }),
+            ),
+        ),
+        holds(
+            "failover-cap-2",
+            "the same with two slots",
+            base(
+                2,
+                budget(|b| {
+                    b.failover = 1;
+                    b.snapshot = 1;
+                }),
+            ),
+        ),
+        holds(
+            "failover-twice",
+            "two failovers",
+            base(
+                1,
+                budget(|b| {
+                    b.failover = 2;
+                    b.snapshot = 1;
+                }),
+            ),
+        ),
+        holds(
+            "failover-late",
+            "a failover and a late call",
+            base(
+                1,
+                budget(|b| {
+                    b.failover = 1;
+                    b.snapshot = 1;
+                    b.late = 1;
+                }),
+            ),
+        ),
+    ]
+}
+
+fn policies() -> Vec<Case> {
+    let base = || Cfg::base(2, 1);
+    vec![
+        holds(
+            "linger",
+            "engines need a tick to notice a closed connection; crash and loss",
+            with(base(), |c| {
+                c.linger = true;
+                c.lease_store = 3;
+                c.budget = budget(|b| {
+                    b.crash = 1;
+                    b.restart = 1;
+                    b.flush = 1;
+                });
+            }),
+        ),
+        holds(
+            "pause-watchdog",
+            "a process freezes, a watchdog kills it at its deadline",
+            with(base(), |c| {
+                c.watchdog = true;
+                c.budget = budget(|b| b.pause = 1);
+            }),
+        ),
+        holds(
+            "pause-watchdog-flush",
+            "the same with a loss",
+            with(base(), |c| {
+                c.watchdog = true;
+                c.budget = budget(|b| {
+                    b.pause = 1;
+                    b.flush = 1;
+                });
+            }),
+        ),
+        holds(
+            "split-wait-all",
+            "split brain; JOIN, BEAT and SET confirmed by WAIT",
+            with(base(), |c| {
+                c.wait_on_lease = true;
+                c.wait_on_grant = true;
+                c.budget = budget(|b| {
+                    b.split = 1;
+                    b.snapshot = 1;
+                });
+            }),
+        ),
+        holds(
+            "keep-outage",
+            "on_fence: keep, the whole store away for any time",
+            with(base(), |c| {
+                c.keep = true;
+                c.no_lapse = true;
+                c.lease_self = 3;
+                c.lease_store = 3;
+                c.stall = 1;
+                c.only_safety = true;
+                c.budget = budget(|b| b.outage = 1);
+            }),
+        ),
+        holds(
+            "stall-cut",
+            "the stall rule with on_fence: cut, an outage and a loss",
+            with(base(), |c| {
+                c.stall = 1;
+                c.budget = budget(|b| {
+                    b.outage = 1;
+                    b.flush = 1;
+                });
+            }),
+        ),
+    ]
+}
+
+fn three() -> Vec<Case> {
+    let one_tick = |cap| {
+        with(Cfg::base(3, cap), |c| {
+            c.lease_self = 1;
+            c.lease_store = 1;
+        })
+    };
+    vec![
+        holds("3-plain", "three replicas, two slots, leases of one tick", one_tick(2)),
+        holds(
+            "3-flush",
+            "three replicas and a loss, leases of one tick",
+            with(one_tick(1), |c| c.budget = budget(|b| b.flush = 1)),
+        ),
+        holds(
+            "3-crash",
+            "three replicas and a kill, leases of one tick",
+            with(one_tick(1), |c| {
+                c.budget = budget(|b| {
+                    b.crash = 1;
+                    b.restart = 1;
+                });
+            }),
+        ),
+        holds(
+            "3-flush-lease-2",
+            "three replicas and a loss",
+            with(Cfg::base(3, 1), |c| {
+                c.only_safety = true;
+                c.budget = budget(|b| b.flush = 1);
+            }),
+        ),
+    ]
+}
+
+fn spare() -> Vec<Case> {
+    let base = |cap| {
+        with(Cfg::base(2, cap), |c| {
+            c.spare = 1;
+            c.check_refusal = true;
+            c.check_books = true;
+            c.lease_self = 1;
+            c.lease_store = 1;
+        })
+    };
+    vec![
+        holds("spare", "replicas hold a slot more than they use", base(2)).quick(),
+        holds(
+            "spare-lease-2",
+            "the same, leases of two ticks",
+            with(base(2), |c| {
+                c.lease_self = 2;
+                c.lease_store = 2;
+            }),
+        ),
+        holds(
+            "spare-flush",
+            "spare slots and a loss",
+            with(base(2), |c| c.budget = budget(|b| b.flush = 1)),
+        ),
+        holds(
+            "spare-crash",
+            "spare slots and a kill",
+            with(base(2), |c| {
+                c.budget = budget(|b| {
+                    b.crash = 1;
+                    b.restart = 1;
+                });
+            }),
+        ),
+        holds(
+            "spare-reload",
+            "spare slots while the cap falls",
+            with(base(2), |c| {
+                caps(c, &[2, 1]);
+                c.budget = budget(|b| b.reload = 2);
+            }),
+        ),
+    ]
+}
+
+/// Caps of two tenants and their pool, or of a tenant and its two pools; leases of one tick.
+pub(super) fn two_leaves(leaves: [Leaf; 2], caps: [i32; 3]) -> Cfg {
+    with(Cfg::base(2, 0), |c| {
+        c.leaves = leaves.to_vec();
+        c.revisions = vec![[(caps[0], 0), (caps[1], 0), (caps[2], 0), (UNLIMITED, 0)]];
+        c.lease_self = 1;
+        c.lease_store = 1;
+        c.check_books = true;
+    })
+}
+
+fn scopes() -> Vec<Case> {
+    vec![
+        holds(
+            "tenants-in-pool",
+            "two tenants share a pool with one slot; one SET for both",
+            with(two_leaves(TENANTS, [1, 1, 1]), |c| c.check_refusal = true),
+        )
+        .quick_up_to(50_000),
+        holds(
+            "tenant-in-pools",
+            "a tenant with one slot and two pools",
+            with(two_leaves(POOLS, [1, 1, 1]), |c| c.check_refusal = true),
+        ),
+        holds(
+            "tenants-two-calls",
+            "a SET for each leaf, under way at the same time",
+            with(two_leaves(TENANTS, [1, 1, 1]), |c| c.batch = false),
+        )
+        .quick_up_to(50_000),
+        holds(
+            "tenants-late",
+            "a late call for a shared pool",
+            with(two_leaves(TENANTS, [1, 1, 1]), |c| c.budget = budget(|b| b.late = 1)),
+        ),
+        holds(
+            "tenants-flush",
+            "a loss with two leaves",
+            with(two_leaves(TENANTS, [1, 1, 1]), |c| c.budget = budget(|b| b.flush = 1)),
+        ),
+        holds(
+            "tenants-spare",
+            "spare slots of one tenant, wanted by the other",
+            with(two_leaves(TENANTS, [1, 1, 1]), |c| {
+                c.spare = 1;
+                c.check_refusal = true;
+            }),
+        ),
+    ]
+}
+
+fn healing() -> Vec<Case> {
+    let one = || {
+        with(Cfg::base(2, 1), |c| {
+            c.heal = true;
+            c.check_books = true;
+            c.lease_self = 1;
+            c.lease_store = 1;
+        })
+    };
+    vec![
+        holds("heal", "beats carry the table and find nothing", one()).quick_up_to(50_000),
+        holds(
+            "heal-late",
+            "tables and late calls",
+            with(one(), |c| c.budget = budget(|b| b.late = 1)),
+        ),
+        holds(
+            "heal-two-calls",
+            "tables and a SET for each of two leaves",
+            with(two_leaves(TENANTS, [1, 1, 1]), |c| {
+                c.agents.pop();
+                c.heal = true;
+                c.batch = false;
+            }),
+        ),
+        holds(
+            "edit",
+            "any one field is edited by hand",
+            with(one(), |c| c.budget = budget(|b| b.edit = 1)),
+        )
+        .quick_up_to(50_000),
+        holds("edit-twice", "two edits", with(one(), |c| c.budget = budget(|b| b.edit = 2))),
+        holds(
+            "edit-spare",
+            "an edit while replicas hold spare slots",
+            with(one(), |c| {
+                c.spare = 1;
+                super::holds::caps(c, &[2]);
+                c.budget = budget(|b| b.edit = 1);
+            }),
+        ),
+    ]
+}
+
+/// A replica, and a floor.
+pub(super) fn floor(cap: i32, sum: i32) -> Cfg {
+    with(Cfg::base(1, cap), |c| {
+        c.agents.push(Class::Floor);
+        c.revisions = vec![[(cap, sum), (UNLIMITED, 0), (UNLIMITED, 0), (UNLIMITED, 0)]];
+        c.floor_share = 1;
+        c.lease_self = 1;
+        c.lease_store = 1;
+        c.floor_self = 2;
+        c.floor_store = 2;
+    })
+}
+
+fn floors() -> Vec<Case> {
+    vec![
+        holds("floor", "a floor, a replica, two slots", floor(2, 1)),
+        holds(
+            "floor-flush",
+            "a floor that is not asserted again stays reserved",
+            with(floor(1, 1), |c| c.budget = budget(|b| b.flush = 1)),
+        )
+        .quick_up_to(50_000),
+        holds(
+            "floor-crash",
+            "the owner of a floor is killed",
+            with(floor(1, 1), |c| {
+                c.budget = budget(|b| {
+                    b.crash = 1;
+                    b.restart = 1;
+                });
+            }),
+        ),
+        holds(
+            "floors-two",
+            "two floors, one slot for them, a loss",
+            with(floor(2, 1), |c| {
+                c.agents = vec![Class::Ordinary, Class::Floor, Class::Floor];
+                c.budget = budget(|b| b.flush = 1);
+            }),
+        ),
+    ]
+}
