@@ -83,6 +83,8 @@ async fn measure(
     gate: &Proxy,
     rounds: u32,
 ) -> Result<Measured> {
+    // Engines speak HTTP/1.1 only.
+    let direct = Case { protocol: Protocol::Http1, ..case.clone() };
     let mut measured = Measured { case, direct: Vec::new(), bare: Vec::new(), gate: Vec::new() };
     // The first round is for caches, pools and branch predictors.
     for round in 0..=rounds {
@@ -90,7 +92,7 @@ async fn measure(
         for place in 0..3 {
             let case = &measured.case;
             let (of, block) = match (round + place) % 3 {
-                0 => (&mut measured.direct, case.block(engine, || Ok(Duration::ZERO)).await?),
+                0 => (&mut measured.direct, direct.block(engine, || Ok(Duration::ZERO)).await?),
                 1 => (&mut measured.bare, case.block(bare.address, || bare.cpu()).await?),
                 _ => (&mut measured.gate, case.block(gate.address, || gate.cpu()).await?),
             };

@@ -4,6 +4,7 @@
 //! request, or a stray line end; it is kept here until the session reads on. pingora's own way to
 //! watch stops at the first such byte, and a client that leaves after it would hold its slot.
 
+use super::held::Held;
 use crate::core::sync::lock;
 use async_trait::async_trait;
 use bytes::BytesMut;
@@ -40,24 +41,27 @@ struct Shared {
     stream: Stream,
     kept: BytesMut,
     ended: bool,
+    held: Held,
 }
 
 impl Ahead {
     /// `stream`, and what watches it.
     pub fn new(stream: Stream) -> (Self, Watch) {
-        let shared = Shared { stream, kept: BytesMut::new(), ended: false };
+        let shared = Shared { stream, kept: BytesMut::new(), ended: false, held: Held::default() };
         let shared = Arc::new(Mutex::new(shared));
         (Self(Arc::clone(&shared)), Watch(shared))
     }
 
-    fn with<R>(&self, action: impl FnOnce(Pin<&mut Stream>) -> R) -> R {
-        action(Pin::new(&mut lock(&self.0).stream))
+    fn write<R>(&self, action: impl FnOnce(&mut Held, &mut Stream) -> R) -> R {
+        let Shared { stream, held, .. } = &mut *lock(&self.0);
+        action(held, stream)
     }
 }
 
 impl Watch {
-    /// Resolves when the client has closed, half-closed or reset the connection. Cancel-safe; must
-    /// not be awaited while a request's body is still to be read.
+    /// Resolves when the client has closed, half-closed or reset the connection. A head that was
+    /// held back for its body goes out meanwhile. Cancel-safe; must not be awaited while a
+    /// request's body is still to be read.
     pub async fn ended(&self) {
         poll_fn(|context| lock(&self.0).poll_ended(context)).await;
     }
@@ -65,6 +69,8 @@ impl Watch {
 
 impl Shared {
     fn poll_ended(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        // Who waits for the client has nothing more to write for now.
+        self.ended |= self.held.poll_let_out(&mut self.stream, context).is_err();
         while !self.ended {
             if self.kept.len() >= KEPT {
                 return Poll::Pending;
@@ -114,7 +120,7 @@ impl AsyncWrite for Ahead {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.with(|stream| stream.poll_write(context, bytes))
+        self.write(|held, stream| held.poll_write(stream, context, bytes))
     }
 
     fn poll_write_vectored(
@@ -122,7 +128,7 @@ impl AsyncWrite for Ahead {
         context: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.with(|stream| stream.poll_write_vectored(context, slices))
+        self.write(|held, stream| held.poll_write_vectored(stream, context, slices))
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -130,11 +136,11 @@ impl AsyncWrite for Ahead {
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.with(|stream| stream.poll_flush(context))
+        self.write(|held, stream| held.poll_flush(stream, context))
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.with(|stream| stream.poll_shutdown(context))
+        self.write(|held, stream| held.poll_shutdown(stream, context))
     }
 }
 
@@ -142,7 +148,8 @@ impl AsyncWrite for Ahead {
 impl Shutdown for Ahead {
     async fn shutdown(&mut self) {
         // A connection that cannot be closed politely is closed by its drop.
-        let _ = poll_fn(|context| self.with(|stream| stream.poll_shutdown(context))).await;
+        let _ =
+            poll_fn(|context| self.write(|held, stream| held.poll_shutdown(stream, context))).await;
     }
 }
 

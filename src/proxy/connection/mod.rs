@@ -8,6 +8,7 @@ mod ahead;
 mod detect;
 mod h1;
 mod h2;
+mod held;
 
 use super::gateway::Gateway;
 use pingora_core::protocols::Stream;

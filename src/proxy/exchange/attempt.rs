@@ -4,7 +4,9 @@
 use super::work::Attempt;
 use crate::core::api::Api;
 use crate::core::retry::Failure;
-use crate::core::stream::{EngineError, Progress, StreamTracker, TrackerOptions, plain_answer};
+use crate::core::stream::{
+    EngineError, PlainAnswer, Progress, StreamTracker, TrackerOptions, plain_answer,
+};
 use crate::proxy::engine::{EngineCall, Engines, is_event_stream};
 use crate::proxy::gather::Gathered;
 use bytes::Bytes;
@@ -45,6 +47,8 @@ pub(super) struct Reply {
 pub(super) enum ReplyBody {
     /// An SSE stream that shows progress, or whose head was held long enough.
     Stream { tracker: Box<StreamTracker>, ready: Vec<Bytes> },
+    /// A plain answer of an understood API that has come whole, and what it says.
+    Whole { body: Bytes, answer: PlainAnswer },
     /// Anything else; `read` has come so far.
     Plain { read: Bytes },
 }
@@ -188,11 +192,15 @@ async fn hold_plain(
 ) -> Result<Reply, Lost> {
     let mut body = Gathered::default();
     read_up_to(call, PLAIN_BODY, &mut body).await.map_err(|_| Lost::Early)?;
-    let read = body.into_bytes();
-    if question.tracker.hide_abort && call.is_done() && plain_answer(question.api, &read).aborted {
+    let body = body.into_bytes();
+    if !call.is_done() {
+        return Ok(Reply { head, body: ReplyBody::Plain { read: body } });
+    }
+    let answer = plain_answer(question.api, &body);
+    if question.tracker.hide_abort && answer.aborted {
         return Err(Lost::GivenUp);
     }
-    Ok(Reply { head, body: ReplyBody::Plain { read } })
+    Ok(Reply { head, body: ReplyBody::Whole { body, answer } })
 }
 
 /// Read until the body ends or `into` holds more than `limit`. Cancel-safe: `into` keeps what came.

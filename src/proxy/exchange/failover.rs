@@ -19,6 +19,7 @@ use crate::proxy::heads::{Towards, engine_head};
 use crate::upstream::{EndpointLease, Next};
 use bytes::Bytes;
 use pingora_http::{RequestHeader, ResponseHeader};
+use std::pin::pin;
 use tokio::time::{Instant, sleep, sleep_until};
 
 /// What the client is to get.
@@ -43,17 +44,23 @@ pub(super) async fn find(
     let head = upstream_head(context, client, request, account)?;
     let Work { permit, attempt, .. } = work;
     let holder = permit.holder();
+    // Pinned where it is made: `select!` would move it several times, and it is large.
+    let mut search =
+        pin!(Search { context, request, head, first_byte, account, holder }.run(attempt));
     tokio::select! {
         biased;
-        found = Search { context, request, head, first_byte, account, holder }.run(attempt) => found,
+        found = &mut search => found,
         () = client.gone() => Err(Stop::Gone("first byte")),
         cause = holder.cut() => Err(Stop::cut(cause)),
-        () = sleep_until(context.total) => Err(Stop::Refuse(Outcome::TimedOut, total_passed())),
-        () = sleep_until(first_byte) => Err(Stop::Refuse(
-            Outcome::TimedOut,
-            Rejection::new(Reason::UpstreamTimeout, "The engine produced nothing in time."),
-        )),
+        () = sleep_until(context.total.min(first_byte)) => {
+            let late = if context.total <= first_byte { total_passed() } else { too_late() };
+            Err(Stop::Refuse(Outcome::TimedOut, late))
+        }
     }
+}
+
+fn too_late() -> Rejection {
+    Rejection::new(Reason::UpstreamTimeout, "The engine produced nothing in time.")
 }
 
 fn upstream_head(
