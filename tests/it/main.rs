@@ -14,6 +14,7 @@ mod bodies;
 mod broken;
 mod cancel;
 mod drain;
+mod early;
 mod failover;
 mod headers;
 mod identity;
