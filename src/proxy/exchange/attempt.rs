@@ -7,7 +7,7 @@ use crate::core::retry::Failure;
 use crate::core::stream::{
     EngineError, PlainAnswer, Progress, StreamTracker, TrackerOptions, plain_answer,
 };
-use crate::proxy::engine::{EngineCall, Engines, is_event_stream};
+use crate::proxy::engine::{EngineCall, Engines, Unanswered, is_event_stream};
 use crate::proxy::gather::Gathered;
 use bytes::Bytes;
 use http::header;
@@ -59,7 +59,7 @@ pub(super) enum Lost {
     /// No connection. The engine saw nothing.
     NotConnected { refused: bool },
     /// The connection ended before an answer.
-    Unanswered { reused: bool },
+    Unanswered(Unanswered),
     /// An answer of 500 or above, read whole.
     Status { head: Box<ResponseHeader>, body: Bytes },
     /// An answer of 500 or above whose body never came whole.
@@ -77,7 +77,10 @@ impl Lost {
     pub fn as_failure(&self, after: Duration) -> Failure<'_> {
         match self {
             Self::NotConnected { .. } => Failure::NotConnected,
-            Self::Unanswered { reused } => Failure::Unanswered { reused: *reused, after },
+            Self::Unanswered(Unanswered::Untaken) => Failure::Untaken { after },
+            Self::Unanswered(how) => {
+                Failure::Unanswered { reused: *how == Unanswered::ReusedClosed, after }
+            }
             Self::Status { head, body } => Failure::Status { status: head.status.as_u16(), body },
             Self::HalfStatus(status) => Failure::Status { status: *status, body: b"" },
             Self::Early | Self::GivenUp => Failure::LostEarly,
@@ -103,14 +106,14 @@ pub(super) async fn attempt(
     if !head.headers.contains_key(header::HOST) {
         // From HTTP/1.0; in HTTP/1.1 there must be one.
         let host = head.insert_header(header::HOST, attempt.lease.address().to_string());
-        host.map_err(|_| Lost::Unanswered { reused: false })?;
+        host.map_err(|_| Lost::Unanswered(Unanswered::Lost))?;
     }
     if let Err(error) = call.ask(head, question.body).await {
         tracing::debug!(error = error.etype().as_str(), "no answer from the engine");
-        return Err(Lost::Unanswered { reused: call.reused() });
+        return Err(Lost::Unanswered(call.unanswered()));
     }
     let Some(head) = call.head().cloned() else {
-        return Err(Lost::Unanswered { reused: false });
+        return Err(Lost::Unanswered(Unanswered::Lost));
     };
     match head.status.as_u16() {
         500.. => judge_error(call, head).await,
