@@ -129,6 +129,7 @@ async fn an_early_stream_is_a_stream() {
     let (mut taken, mut call, _) = ask(&gate, &mut engine, &request, Proto::H1).await;
     taken.write(STREAM_HEAD).await;
     taken.chunk(chat_event("one")).await;
+    assert_eq!(call.head().await.unwrap().0, 200);
     call.until("one").await;
     taken.chunk(CHAT_END).await;
     taken.end().await;

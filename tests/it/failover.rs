@@ -145,14 +145,15 @@ async fn other_errors_pass_unchanged() {
     assert_eq!(gate.settled().await.outcome("upstream_error"), 32.0);
 }
 
-/// A pooled connection that the engine closed or reset while idle costs nothing.
+/// A pooled connection that the engine closes or resets costs a stream nothing. (A plain answer:
+/// `early::what_a_reused_connection_may_have_begun_is_not_done_twice`.)
 #[tokio::test]
 async fn a_stale_connection_is_not_the_requests_fault() {
     let mut engine = Scripted::start().await;
     let setup = Setup::new(&[engine.addr]).tenant("a", "max_in_flight: 4");
     let gate = Gate::start(setup.pool("health: {interval: 1h}\nretries: {max_attempts: 1}")).await;
     for (n, api) in Api::ALL.into_iter().enumerate() {
-        for request in [Api::Chat.stream(3), api.plain(3)] {
+        for request in [Api::Chat.stream(3), api.stream(3)] {
             let mut call = Call::start(Proto::H1, gate.proxy, &Request::get("/v1/x", "a")).await;
             let mut taken = engine.next().await;
             taken.write("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await;

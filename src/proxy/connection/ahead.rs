@@ -2,7 +2,9 @@
 //!
 //! That a client has left is seen only by reading. What is read meanwhile is the start of its next
 //! request, or a stray line end; it is kept here until the session reads on. pingora's own way to
-//! watch stops at the first such byte, and a client that leaves after it would hold its slot.
+//! watch stops at the first such byte, and a client that leaves after it would hold its slot. Of a
+//! client that sends more than is kept the rest is read and dropped: its leaving comes after its
+//! last byte. Such a connection serves no further request.
 
 use super::held::Held;
 use crate::core::sync::lock;
@@ -22,10 +24,10 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Bytes that are kept. Of a client that has sent more, the leaving is seen by the next write.
+/// Bytes that are kept.
 const KEPT: usize = 64 * 1024;
 /// Bytes of one read ahead.
-const READ: usize = 1024;
+const READ: usize = 4 * 1024;
 
 /// The connection, for the session.
 #[derive(Debug)]
@@ -40,6 +42,8 @@ pub struct Watch(Arc<Mutex<Shared>>);
 struct Shared {
     stream: Stream,
     kept: BytesMut,
+    /// More has come than is kept, and was dropped: what comes next begins nowhere.
+    overrun: bool,
     ended: bool,
     held: Held,
 }
@@ -47,7 +51,13 @@ struct Shared {
 impl Ahead {
     /// `stream`, and what watches it.
     pub fn new(stream: Stream) -> (Self, Watch) {
-        let shared = Shared { stream, kept: BytesMut::new(), ended: false, held: Held::default() };
+        let shared = Shared {
+            stream,
+            kept: BytesMut::new(),
+            overrun: false,
+            ended: false,
+            held: Held::default(),
+        };
         let shared = Arc::new(Mutex::new(shared));
         (Self(Arc::clone(&shared)), Watch(shared))
     }
@@ -65,6 +75,12 @@ impl Watch {
     pub async fn ended(&self) {
         poll_fn(|context| lock(&self.0).poll_ended(context)).await;
     }
+
+    /// The client has sent more ahead of its turn than is kept, so the present request is the last
+    /// of this connection.
+    pub fn has_overrun(&self) -> bool {
+        lock(&self.0).overrun
+    }
 }
 
 impl Shared {
@@ -72,14 +88,16 @@ impl Shared {
         // Who waits for the client has nothing more to write for now.
         self.ended |= self.held.poll_let_out(&mut self.stream, context).is_err();
         while !self.ended {
-            if self.kept.len() >= KEPT {
-                return Poll::Pending;
-            }
             let mut space = [const { MaybeUninit::uninit() }; READ];
             let mut read = ReadBuf::uninit(&mut space);
             let result = ready!(Pin::new(&mut self.stream).poll_read(context, &mut read));
             self.ended = result.is_err() || read.filled().is_empty();
-            self.kept.extend_from_slice(read.filled());
+            self.overrun |= self.kept.len() + read.filled().len() > KEPT;
+            if self.overrun {
+                self.kept = BytesMut::new();
+            } else {
+                self.kept.extend_from_slice(read.filled());
+            }
         }
         Poll::Ready(())
     }
@@ -90,7 +108,7 @@ impl Shared {
         to: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         if self.kept.is_empty() {
-            return match self.ended {
+            return match self.ended || self.overrun {
                 true => Poll::Ready(Ok(())),
                 false => Pin::new(&mut self.stream).poll_read(context, to),
             };
@@ -225,16 +243,32 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_kept_is_bounded() {
-        let (mut client, server) = duplex(4 * KEPT);
+    async fn what_is_kept_is_bounded_and_what_is_not_kept_does_not_hide_the_end() {
+        let (mut client, server) = duplex(KEPT);
         let (mut ahead, watch) = Ahead::new(Box::new(server));
-        client.write_all(&vec![1; 3 * KEPT]).await.unwrap();
+        let flood = async {
+            client.write_all(&vec![1; KEPT]).await.unwrap();
+            assert!(lock(&watch.0).kept.len() <= KEPT);
+            client.write_all(&vec![1; 9 * KEPT]).await.unwrap();
+            drop(client);
+        };
+        tokio::join!(flood, watch.ended());
+        assert!(watch.has_overrun());
+        assert_eq!(lock(&watch.0).kept.capacity(), 0);
+        // A part of what was sent would be another request than was meant.
+        assert_eq!(ahead.read(&mut [0]).await.unwrap(), 0);
+    }
+
+    #[tokio::test]
+    async fn as_much_as_is_kept_is_read_whole() {
+        let (mut client, server) = duplex(KEPT);
+        let (mut ahead, watch) = Ahead::new(Box::new(server));
+        client.write_all(&vec![1; KEPT]).await.unwrap();
         drop(client);
-        let soon = std::time::Duration::from_millis(20);
-        assert!(tokio::time::timeout(soon, watch.ended()).await.is_err());
-        assert!(lock(&watch.0).kept.len() < KEPT + READ);
+        watch.ended().await;
+        assert!(!watch.has_overrun());
         let mut all = Vec::new();
         ahead.read_to_end(&mut all).await.unwrap();
-        assert_eq!(all.len(), 3 * KEPT);
+        assert_eq!(all.len(), KEPT);
     }
 }

@@ -2,7 +2,8 @@
 
 use super::ConnectionLimits;
 use super::ahead::Ahead;
-use crate::proxy::client::Client;
+use super::socket::Reset;
+use crate::proxy::client::{Client, Under};
 use crate::proxy::exchange::{After, HeadFault};
 use crate::proxy::gateway::Gateway;
 use bytes::BytesMut;
@@ -26,6 +27,7 @@ const HEAD_ROOM: usize = 4 * 1024;
 
 pub(super) async fn serve(
     stream: Stream,
+    reset: Reset,
     peer: IpAddr,
     gateway: Arc<Gateway>,
     leaving: watch::Receiver<bool>,
@@ -39,8 +41,8 @@ pub(super) async fn serve(
         if !read_head(&mut session, peer, &gateway, &limits).await {
             return;
         }
-        let watch = Some(watch.clone());
-        let mut client = Client::new(session, watch, peer, leaving.clone());
+        let under = Some(Under { watch: watch.clone(), reset: reset.clone() });
+        let mut client = Client::new(session, under, peer, leaving.clone());
         // Boxed: a connection that waits for its next request must not keep this space.
         match Box::pin(gateway.exchange(&mut client)).await {
             After::Keep => {}
