@@ -23,11 +23,14 @@ pub enum Reason {
     PayloadTooLarge,
     UpstreamUnreachable,
     UpstreamTimeout,
+    /// An operator ended the request before its answer began. It may have been the request that
+    /// had to go, so a client must not send it again by itself.
+    CutByOperator,
 }
 
 impl Reason {
     /// Every reason, in declaration order.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::TenantInFlight,
         Self::QueueFull,
         Self::QueueTimeout,
@@ -44,6 +47,7 @@ impl Reason {
         Self::PayloadTooLarge,
         Self::UpstreamUnreachable,
         Self::UpstreamTimeout,
+        Self::CutByOperator,
     ];
 
     /// The header and label value.
@@ -65,6 +69,7 @@ impl Reason {
             Self::PayloadTooLarge => "payload_too_large",
             Self::UpstreamUnreachable => "upstream_unreachable",
             Self::UpstreamTimeout => "upstream_timeout",
+            Self::CutByOperator => "cut_by_operator",
         }
     }
 
@@ -84,6 +89,7 @@ impl Reason {
             Self::PayloadTooLarge => 413,
             Self::UpstreamUnreachable => 502,
             Self::UpstreamTimeout => 504,
+            Self::CutByOperator => 500,
         }
     }
 

@@ -128,7 +128,8 @@ const fn default_wait(reason: Reason) -> Duration {
         | Reason::ForbiddenModel
         | Reason::UnknownModel
         | Reason::BadRequest
-        | Reason::PayloadTooLarge => 1,
+        | Reason::PayloadTooLarge
+        | Reason::CutByOperator => 1,
     })
 }
 

@@ -378,3 +378,33 @@ async fn the_lost_attempt_is_closed_before_the_next() {
     assert!(answer.text().contains("moved"));
     assert!(!answer.text().contains("boom"));
 }
+
+/// What decided a choice is counted: a gateway, the only endpoint, the load, a retry.
+#[tokio::test]
+async fn choices_are_counted_by_what_decided_them() {
+    let (one, two, gone) = (engine().await, engine().await, engine().await);
+    gone.kill();
+    let down = "health: {interval: 1h}";
+    let cases = [
+        (gate(&[&one], "kind: gateway").await, &["gateway"][..]),
+        (gate(&[&one], "").await, &["only"]),
+        (gate(&[&one, &two], "").await, &["least_request"]),
+    ];
+    for (gate, selections) in cases {
+        all_complete(&gate, Api::Chat, 4).await;
+        let metrics = gate.settled().await;
+        for selection in selections {
+            let labels = [("pool", "p"), ("selection", *selection)];
+            assert_eq!(metrics.sum_where("streamgate_routing_selections_total", &labels), 4.0);
+        }
+        assert_eq!(metrics.sum("streamgate_routing_selections_total"), 4.0);
+    }
+    let gate = gate(&[&gone, &one], down).await;
+    let retried = eventually("a choice of the engine that is gone", || async {
+        all_complete(&gate, Api::Chat, 1).await;
+        let labels = [("pool", "p"), ("selection", "retry")];
+        let count = gate.settled().await.sum_where("streamgate_routing_selections_total", &labels);
+        (count > 0.0).then_some(count)
+    });
+    assert_eq!(retried.await, 1.0);
+}

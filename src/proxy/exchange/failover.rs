@@ -7,7 +7,7 @@ use super::attempt::{Lost, Question, Reply, attempt};
 use super::ingress::Request;
 use super::run::{Context, total_passed};
 use super::work::{Attempt, Work};
-use crate::config::OnEngineAbort;
+use crate::config::{OnEngineAbort, PoolKind};
 use crate::core::cause::Selection;
 use crate::core::outcome::Outcome;
 use crate::core::reason::Reason;
@@ -119,7 +119,13 @@ impl Search<'_> {
     }
 
     fn chosen(&mut self, lease: &EndpointLease, again: bool) {
-        let selection = if again { Selection::Retry } else { Selection::LeastRequest };
+        let pool = self.context.pool.spec();
+        let selection = match (pool.kind, pool.endpoints.len()) {
+            _ if again => Selection::Retry,
+            (PoolKind::Gateway, _) => Selection::Gateway,
+            (PoolKind::Engines, 1) => Selection::Only,
+            (PoolKind::Engines, _) => Selection::LeastRequest,
+        };
         self.context.gateway.telemetry.selected(self.context.pool.id(), selection);
         self.holder.set_endpoint(lease.id().clone());
         self.account.endpoint = Some(lease.id().clone());

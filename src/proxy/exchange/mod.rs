@@ -94,11 +94,17 @@ enum Stop {
 impl Stop {
     /// Cut before anything reached the client.
     fn cut(cause: CutCause) -> Self {
-        let (outcome, message) = match cause {
-            CutCause::Operator => (Outcome::Truncated, "The request was ended by an operator."),
-            _ => (Outcome::DrainCut, "This replica is shutting down."),
+        let (reason, message) = match cause {
+            CutCause::Operator => (Reason::CutByOperator, "The request was ended by an operator."),
+            CutCause::Drain => (Reason::Draining, "This replica is shutting down."),
+            CutCause::EndpointDrain => {
+                (Reason::NoEndpoint, "The engine of this request is being taken out of service.")
+            }
+            CutCause::Fence => {
+                (Reason::QuotaUnavailable, "Whether the slot is still held cannot be told.")
+            }
         };
-        Self::Refuse(outcome, Rejection::new(Reason::Draining, message))
+        Self::Refuse(broken::cut_outcome(cause), Rejection::new(reason, message))
     }
 
     /// Refused before anything was asked of an engine.
