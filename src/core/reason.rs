@@ -81,7 +81,11 @@ impl Reason {
             | Self::QueueTimeout
             | Self::RequestRate
             | Self::TokenBudget => 429,
-            Self::PoolSaturated | Self::NoEndpoint | Self::Draining | Self::QuotaUnavailable => 503,
+            Self::PoolSaturated
+            | Self::NoEndpoint
+            | Self::Draining
+            | Self::QuotaUnavailable
+            | Self::CutByOperator => 503,
             Self::Unauthenticated => 401,
             Self::ForbiddenModel => 403,
             Self::UnknownModel => 404,
@@ -89,14 +93,13 @@ impl Reason {
             Self::PayloadTooLarge => 413,
             Self::UpstreamUnreachable => 502,
             Self::UpstreamTimeout => 504,
-            Self::CutByOperator => 500,
         }
     }
 
     /// Whether the same request may succeed later (`Retry-After` is given), or never
     /// (`x-should-retry: false`).
     pub const fn retryable(self) -> bool {
-        matches!(self.status(), 429 | 502 | 503 | 504)
+        matches!(self.status(), 429 | 502 | 503 | 504) && !matches!(self, Self::CutByOperator)
     }
 }
 

@@ -103,6 +103,7 @@ impl Rejection {
     /// Whether the same request may succeed later.
     pub fn retryable(&self) -> bool {
         matches!(self.http_status(), 408 | 429 | 502 | 503 | 504)
+            && self.reason != Reason::CutByOperator
     }
 
     /// When a retry may succeed, before it is spread; `None`: never.

@@ -280,10 +280,10 @@ async fn an_operators_cut_before_the_head_is_told() {
             let told = reqwest::Client::new().delete(url).send().await.unwrap();
             assert!(told.status().is_success(), "{}", told.status());
             let answer = call.answer().await;
-            assert_eq!((answer.status, answer.reason()), (500, Some("cut_by_operator")));
+            assert_eq!((answer.status, answer.reason()), (503, Some("cut_by_operator")));
             assert_eq!(answer.headers["x-should-retry"], "false");
             assert!(!answer.headers.contains_key("retry-after"));
-            let kind = if api == Api::Messages { "api_error" } else { "server_error" };
+            let kind = if api == Api::Messages { "overloaded_error" } else { "server_error" };
             assert_eq!(answer.json()["error"]["type"], kind);
             let line = gate.line_of(&id).await;
             assert_eq!(

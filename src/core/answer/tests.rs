@@ -47,7 +47,7 @@ const TABLE: [(Reason, u16, &str, &str); 17] = [
     (Reason::PayloadTooLarge, 413, "invalid_request_error", "request_too_large"),
     (Reason::UpstreamUnreachable, 502, "server_error", "api_error"),
     (Reason::UpstreamTimeout, 504, "server_error", "timeout_error"),
-    (Reason::CutByOperator, 500, "server_error", "api_error"),
+    (Reason::CutByOperator, 503, "server_error", "overloaded_error"),
 ];
 
 #[test]
