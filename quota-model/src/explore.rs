@@ -34,7 +34,6 @@ const LOOK: Duration = Duration::from_millis(5);
 ///
 /// The bounds are watched from outside: when one is reached, the model stops having successors and
 /// the checker runs dry. (The checker's own timeout is not looked at while a single thread has work.)
-#[expect(clippy::disallowed_methods, reason = "a thread of its own, without a runtime")]
 pub fn explore(cfg: &Cfg, bounds: &Bounds) -> Found {
     let mut cfg = cfg.clone();
     cfg.stop = std::sync::Arc::default();
@@ -47,7 +46,7 @@ pub fn explore(cfg: &Cfg, bounds: &Bounds) -> Found {
         if full || start.elapsed() >= bounds.time || resident() >= bounds.memory {
             stop.store(true, Ordering::Relaxed);
         }
-        std::thread::sleep(LOOK);
+        pause();
     }
     let checker = checker.join();
     let bounded = stop.swap(false, Ordering::Relaxed); // paths are replayed with the model itself
@@ -63,6 +62,14 @@ pub fn explore(cfg: &Cfg, bounds: &Bounds) -> Found {
         exhausted: violation.is_none() && !bounded,
         violation,
     }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "no runtime here: the main thread watches the bounds"
+)]
+fn pause() {
+    std::thread::sleep(LOOK);
 }
 
 /// Resident memory of this process; 0 where the system does not tell.

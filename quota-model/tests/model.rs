@@ -1,14 +1,23 @@
 //! The small cases, explored: what must hold holds, and each removed rule is missed.
 //! `cargo run --release -p streamgate-quota-model` explores the others.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a failed assumption fails the test; what was explored is printed"
+)]
+
 use std::time::Duration;
 use streamgate_quota_model::cases::{self, Case, Expect};
 use streamgate_quota_model::explore::{Bounds, explore};
+use streamgate_quota_model::recover::{Goal, recover};
 
 /// Explores a case as far as `cargo test` does; what is wrong with the result, if anything is.
 fn complaint(case: &Case) -> Option<String> {
     let states = case.quick?;
-    let bounds = Bounds { time: Duration::from_secs(120), states, memory: 2 << 30, threads: 1 };
+    let bounds = Bounds { time: Duration::from_secs(1200), states, memory: 2 << 30, threads: 1 };
     let found = explore(&case.cfg, &bounds);
     eprintln!("{:24} {:>8} states, depth {}", case.name, found.states, found.depth);
     match (case.expect, &found.violation) {
@@ -44,4 +53,40 @@ fn cases_have_names_of_their_own() {
     names.sort_unstable();
     names.dedup();
     assert_eq!(names.len(), all);
+}
+
+/// From every reachable state, the whole cap can come into one hand again.
+#[test]
+fn slots_come_back() {
+    for name in ["tick-plain", "tick-crash", "tick-flush", "tick-watchdog"] {
+        let case = named(name);
+        let found = recover(&case.cfg, Goal::WholeCap, 100_000);
+        assert!(found.exhausted, "{name}: {} states", found.states);
+        assert_eq!(found.stuck, 0, "{name}: {:#?}", found.example);
+    }
+}
+
+/// A waiter is served with slots that others do not use, or refused, without time passing; and not
+/// without the pressure that tells them, nor if they keep their spare, or keep silent about its use.
+#[test]
+fn spare_slots_are_not_stranded() {
+    let mut spare = named("spare").cfg;
+    spare.check_refusal = false; // its ghosts multiply the states
+    let found = recover(&spare, Goal::NobodyWaits, 200_000);
+    assert!(found.exhausted, "{} states", found.states);
+    assert_eq!(found.stuck, 0, "{:#?}", found.example);
+
+    let mut untold = spare.clone();
+    untold.store.naive_no_pressure = true;
+    assert!(recover(&untold, Goal::NobodyWaits, 200_000).stuck > 0);
+    let mut silent = spare.clone();
+    silent.replica.naive_keep_silent = true;
+    assert!(recover(&silent, Goal::NobodyWaits, 200_000).stuck > 0);
+    let mut deaf = spare;
+    deaf.replica.naive_keep_spare = true;
+    assert!(recover(&deaf, Goal::NobodyWaits, 200_000).stuck > 0);
+}
+
+fn named(name: &str) -> Case {
+    cases::all().into_iter().find(|case| case.name == name).expect("a case of this name")
 }

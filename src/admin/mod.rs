@@ -10,6 +10,7 @@ mod actions;
 mod answers;
 pub mod client;
 mod page;
+mod places;
 mod routes;
 mod server;
 mod stall;
@@ -23,6 +24,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 
+/// Connections at once where there are descriptors enough.
+pub const MAX_CONNECTIONS: usize = 256;
+
 /// What the admin port serves.
 pub struct Admin {
     pub observe: Arc<dyn Observe>,
@@ -34,6 +38,8 @@ pub struct Admin {
     pub version: &'static str,
     /// How long a drain call without `wait` waits: `drain.deadline`.
     pub default_wait: Duration,
+    /// Connections at once, at least 2; when there are as many, an idle or slow one gives way.
+    pub max_connections: usize,
 }
 
 impl std::fmt::Debug for Admin {
@@ -47,6 +53,7 @@ impl Admin {
     /// five seconds). A blocked drain call is answered before this returns if its drain has
     /// ended. Dropping the future drops every connection.
     pub async fn serve(self: Arc<Self>, listener: TcpListener, shutdown: impl Future<Output = ()>) {
-        server::serve(listener, routes::router(self), shutdown).await;
+        let most = self.max_connections;
+        server::serve(listener, most, routes::router(self), shutdown).await;
     }
 }

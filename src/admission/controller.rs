@@ -6,8 +6,8 @@ use super::permit::Permit;
 use super::request::{AdmitRequest, Admitted, Refused};
 use crate::core::cause::CutCause;
 use crate::core::hold::HoldTimes;
-use crate::core::ids::TenantId;
-use crate::core::policy::{Mode, OnLimit, TenantPolicy};
+use crate::core::ids::{PoolId, TenantId};
+use crate::core::policy::{Mode, OnLimit, PoolCap, TenantPolicy};
 use crate::core::quota::{Acquired, FullScope, QuotaStore, SlotGuard, SlotPath, StoreError};
 use crate::core::reason::Reason;
 use crate::core::sync::lock;
@@ -15,7 +15,8 @@ use crate::core::traffic::Traffic;
 use futures::future::BoxFuture;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
-use tokio::time::{Instant, sleep_until};
+use std::time::Duration;
+use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 /// Admits requests by what is running. One per process.
@@ -24,8 +25,13 @@ pub struct AdmissionController {
     hold_times: Arc<dyn HoldTimes>,
     holders: Arc<Holders>,
     lanes: Mutex<HashMap<TenantId, Arc<Lane>>>,
+    /// Caps of the last reload; newer than what a waiting request brought along.
+    pool_caps: Mutex<HashMap<PoolId, PoolCap>>,
     closed: CancellationToken,
 }
+
+/// Longest wait of a shadow request for the store: one slow round trip.
+const SHADOW_PATIENCE: Duration = Duration::from_millis(100);
 
 /// What a request may run with.
 #[derive(Default)]
@@ -53,6 +59,7 @@ impl AdmissionController {
             hold_times,
             holders,
             lanes: Mutex::default(),
+            pool_caps: Mutex::default(),
             closed: CancellationToken::new(),
         }
     }
@@ -78,7 +85,7 @@ impl AdmissionController {
         let Some(open) = self.holders.begin() else {
             return Err(refused(Reason::Draining, &policy, now, None));
         };
-        let decision = {
+        let decision = async {
             let _asking = AskingGuard::new(Arc::clone(&lane));
             match (policy.mode, policy.on_limit) {
                 (Mode::Shadow, _) => Ok(self.shadow(&request, &policy, &lane).await),
@@ -87,6 +94,12 @@ impl AdmissionController {
                     self.ask_or_wait(&request, &policy, &lane, max_depth, now + max_wait).await
                 }
             }
+        };
+        // A shared store may take a lease to answer; a drain does not wait for it.
+        let decision = tokio::select! {
+            biased;
+            () = self.closed.cancelled() => Err(Reason::Draining),
+            decision = decision => decision,
         };
         match decision {
             Ok(grant) => self.register(grant, request, &policy, open, now),
@@ -109,6 +122,13 @@ impl AdmissionController {
         for policy in policies {
             self.lane(&policy.id).set_policy(policy);
         }
+    }
+
+    /// A reload: those who wait are judged by the new caps of the pools from now on, at once where
+    /// there is more room. A pool that is not named keeps the cap it had.
+    pub fn apply_pools(&self, caps: impl IntoIterator<Item = (PoolId, PoolCap)>) {
+        lock(&self.pool_caps).extend(caps);
+        lock(&self.lanes).values().for_each(|lane| lane.ring());
     }
 
     /// Everyone who waits is refused with `draining` at once, and so is everyone who comes.
@@ -204,10 +224,10 @@ impl AdmissionController {
         policy: &TenantPolicy,
         lane: &Arc<Lane>,
     ) -> Grant {
-        let scope = match self.ask(request, policy).await {
-            Ok(Acquired::Granted(slot)) => return slot.into(),
-            Ok(Acquired::Full(scope)) => scope,
-            Err(_) => {
+        let scope = match timeout(SHADOW_PATIENCE, self.ask(request, policy)).await {
+            Ok(Ok(Acquired::Granted(slot))) => return slot.into(),
+            Ok(Ok(Acquired::Full(scope))) => scope,
+            Ok(Err(_)) | Err(_) => {
                 let shadow_refusal = Some(Reason::QuotaUnavailable);
                 return Grant { shadow_refusal, ..Grant::default() };
             }
@@ -224,16 +244,24 @@ impl AdmissionController {
         Grant { slot: None, overflow: Some(overflow), shadow_refusal }
     }
 
+    /// The pool's cap that counts now: the last reload's, else the one the request brought.
+    fn pool_cap(&self, request: &AdmitRequest) -> PoolCap {
+        lock(&self.pool_caps).get(&request.pool).copied().unwrap_or(request.pool_cap)
+    }
+
     async fn ask(
         &self,
         request: &AdmitRequest,
         policy: &TenantPolicy,
     ) -> Result<Acquired, StoreError> {
+        let pool = self.pool_cap(request);
         let path = SlotPath {
             tenant: policy.id.clone(),
             tenant_cap: policy.max_in_flight,
             pool: request.pool.clone(),
-            pool_cap: request.pool_cap,
+            pool_cap: pool.max_in_flight,
+            tenant_revision: policy.revision.number(),
+            pool_revision: pool.revision.number(),
         };
         let answer = self.store.acquire(&path).await;
         if let Err(error) = &answer {

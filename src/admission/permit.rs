@@ -38,6 +38,12 @@ impl Permit {
         &self.holder
     }
 
+    /// Whether work may begin now; to be asked immediately before the first byte goes to an engine
+    /// ([`SlotGuard::is_valid`]). A shadow request above its cap may always.
+    pub fn may_begin(&self) -> bool {
+        self.slot.as_ref().is_none_or(|slot| slot.is_valid())
+    }
+
     /// Whether a slot is held; `false` only for a shadow request above its cap.
     pub fn has_slot(&self) -> bool {
         self.slot.is_some()

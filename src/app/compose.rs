@@ -1,14 +1,14 @@
 //! Wires the parts of one process from one configuration.
 
+use super::descriptors::Descriptors;
 use super::observer::Observer;
+use super::store::Store;
 use crate::admission::{AdmissionController, HoldEstimates, Holders};
 use crate::config::Config;
 use crate::core::ids::ModelName;
 use crate::core::policy::ModelSet;
-use crate::core::quota::QuotaStore;
 use crate::lifecycle::Lifecycle;
 use crate::proxy::{EngineTimeouts, Engines, Gateway, Live, Parts};
-use crate::quota::memory::MemoryStore;
 use crate::telemetry::{Labels, Params, Telemetry, TelemetryError};
 use crate::upstream::Pools;
 use std::collections::BTreeSet;
@@ -17,8 +17,6 @@ use tokio::time::Instant;
 
 /// The version of this binary.
 pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// Idle engine connections kept over all engines.
-const ENGINE_POOL: usize = 1024;
 
 /// A process that can serve.
 #[derive(Clone)]
@@ -29,11 +27,12 @@ pub(super) struct Process {
     pub admission: Arc<AdmissionController>,
     pub holders: Arc<Holders>,
     pub pools: Arc<Pools>,
-    pub store: Arc<dyn QuotaStore>,
+    pub store: Store,
+    pub descriptors: Descriptors,
 }
 
 impl Process {
-    /// Build everything; nothing listens yet.
+    /// Build everything; nothing listens yet. Must be called inside a runtime.
     ///
     /// # Errors
     /// The record file cannot be opened.
@@ -44,21 +43,24 @@ impl Process {
             records: config.records.path.clone(),
             version: VERSION,
         })?;
-        let store: Arc<dyn QuotaStore> = Arc::new(MemoryStore::new());
         let holders = Holders::new();
+        let store = Store::new(&config.quota, &telemetry, &holders);
         let estimates = Arc::new(HoldEstimates::default());
         let admission =
-            Arc::new(AdmissionController::new(store.clone(), estimates.clone(), holders.clone()));
+            Arc::new(AdmissionController::new(store.port(), estimates.clone(), holders.clone()));
         let pools = Arc::new(Pools::new(config.pools.iter()));
+        let endpoints = config.pools.iter().map(|pool| pool.endpoints.len()).sum();
+        let descriptors = Descriptors::of_process(endpoints);
         let gateway = Gateway::new(Parts {
             live: Live::new(config.clone()),
             admission: admission.clone(),
             estimates,
             pools: pools.clone(),
             telemetry: telemetry.clone(),
-            engines: Engines::new(engine_timeouts(&config), ENGINE_POOL),
+            engines: Engines::new(engine_timeouts(&config), descriptors.idle),
+            engine_connections: descriptors.engines,
         });
-        Ok(Self { config, gateway, telemetry, admission, holders, pools, store })
+        Ok(Self { config, gateway, telemetry, admission, holders, pools, store, descriptors })
     }
 
     /// The process as an operator sees it.
@@ -67,7 +69,7 @@ impl Process {
             gateway: self.gateway.clone(),
             telemetry: self.telemetry.clone(),
             holders: self.holders.clone(),
-            store: self.store.clone(),
+            store: self.store.port(),
             pools: self.pools.clone(),
             lifecycle,
             started: Instant::now(),

@@ -3,11 +3,13 @@
 pub mod cli;
 pub mod commands;
 mod compose;
+mod descriptors;
 mod listener;
 mod observer;
 mod reload;
 mod serve;
 mod signals;
+mod store;
 mod tls;
 
 pub use listener::BindError;

@@ -2,7 +2,7 @@
 
 use super::cli::ServeArgs;
 use super::compose::{Process, VERSION};
-use super::listener::{accept, bind};
+use super::listener::{Door, bind};
 use super::reload::Reloader;
 use super::signals;
 use super::tls::TlsAcceptor;
@@ -21,6 +21,9 @@ use std::time::Duration;
 const STOP: Duration = Duration::from_millis(500);
 /// How long the last records may take to reach the disk.
 const RECORDS: Duration = Duration::from_secs(2);
+
+/// Below this many client connections the start says so.
+const FEW_CLIENTS: usize = 256;
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -44,7 +47,10 @@ fn start(args: ServeArgs) -> Result<ExitCode, Failure> {
         .worker_threads(config.runtime.threads.get())
         .enable_all()
         .build()?;
-    let process = Process::new(config)?;
+    let process = {
+        let _inside = runtime.enter();
+        Process::new(config)?
+    };
     let telemetry = process.telemetry.clone();
     let code = runtime.block_on(run(process, &args.config))?;
     // What is left are idle connections, which nothing waits for.
@@ -67,22 +73,33 @@ async fn run(process: Process, path: &Path) -> Result<u8, Failure> {
     let admin = Arc::new(admin(&process, &lifecycle));
     let reloader = Reloader::new(path, process.clone(), admin.clone())?;
     process.pools.keep();
+    let max_clients = process.descriptors.clients;
+    process.store.ready().await;
     tracing::info!(
         version = VERSION,
         proxy = %proxy_port.local_addr()?,
         admin = %admin_port.local_addr()?,
         tls = tls.is_some(),
+        max_clients,
         "serving"
     );
+    if max_clients < FEW_CLIENTS {
+        let limit = process.descriptors.limit;
+        tracing::warn!(limit, max_clients, "few file descriptors; raise `ulimit -n`");
+    }
     let end = lifecycle.clone();
     let serving_admin = tokio::spawn(admin.serve(admin_port, async move {
         end.exit().await;
     }));
+    let gateway = process.gateway.clone();
+    let door =
+        Door { listener: proxy_port, tls, gateway, leaving: lifecycle.leaving(), max_clients };
     let code = tokio::select! {
         code = lifecycle.exit() => code,
-        never = accept(proxy_port, tls, process.gateway.clone(), lifecycle.leaving()) => match never {},
+        never = door.open() => match never {},
         never = reloader.run() => match never {},
     };
+    process.store.leave().await;
     // A blocked drain call gets its answer.
     let _ = serving_admin.await;
     Ok(code)
@@ -100,6 +117,7 @@ fn admin(process: &Process, lifecycle: &Lifecycle) -> Admin {
         ),
         version: VERSION,
         default_wait: config.drain.deadline,
+        max_connections: process.descriptors.admin,
     }
 }
 

@@ -23,18 +23,22 @@ mod model;
 mod outside;
 mod raw;
 mod read;
+mod redis_url;
+mod revision;
 mod rules;
 mod secret;
 mod unsupported;
 mod yaml;
 
+pub use self::redis_url::{RedisForm, RedisHost, RedisUrl};
 pub use errors::{ConfigError, ConfigErrors};
 pub use model::*;
 pub use read::kind::is_label;
 pub use secret::{KeyHash, Secret};
 
+use crate::core::policy::Revision;
 use errors::Report;
-use outside::{Outside, Process};
+use outside::{Elsewhere, Outside, Process};
 use std::path::Path;
 use std::str::FromStr;
 
@@ -47,20 +51,42 @@ impl Config {
     /// # Errors
     /// Every problem of the file; a single error without a key path if it cannot be read.
     pub fn load(path: &Path) -> Result<Self, ConfigErrors> {
+        Self::load_with(path, &Process)
+    }
+
+    /// [`Config::load`] as [`Config::parse_elsewhere`] reads a text.
+    ///
+    /// # Errors
+    /// As those two.
+    pub fn load_elsewhere(path: &Path) -> Result<Self, ConfigErrors> {
+        Self::load_with(path, &Elsewhere)
+    }
+
+    fn load_with(path: &Path, outside: &dyn Outside) -> Result<Self, ConfigErrors> {
         let origin = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|error| {
             ConfigErrors::unreadable(&origin, format!("cannot read the file: {error}"))
         })?;
-        Self::parse(&text, &Process).map_err(|errors| errors.named(&origin))
+        Self::parse(&text, revision::of(path), outside).map_err(|errors| errors.named(&origin))
     }
 
-    fn parse(text: &str, outside: &dyn Outside) -> Result<Self, ConfigErrors> {
+    /// Validate `text` as the configuration of a process on another machine: the files and
+    /// environment variables that it names are taken to be in order. The result holds none of
+    /// their contents, so it is good for looking at and not for serving.
+    ///
+    /// # Errors
+    /// Every problem of the text itself.
+    pub fn parse_elsewhere(text: &str) -> Result<Self, ConfigErrors> {
+        Self::parse(text, Revision::FIRST, &Elsewhere)
+    }
+
+    fn parse(text: &str, revision: Revision, outside: &dyn Outside) -> Result<Self, ConfigErrors> {
         let tree = yaml::parse(text)?;
         let report = Report::new(&tree);
         let raw = raw::read(&tree, &report);
         unsupported::refuse(&tree, &report);
         rules::check(&raw, &report);
-        let config = build::build(raw, &report, outside);
+        let config = build::build(raw, revision, &report, outside);
         report.finish(config)
     }
 }
@@ -70,7 +96,7 @@ impl FromStr for Config {
 
     /// Validate `text`. Files and environment variables it names are read.
     fn from_str(text: &str) -> Result<Self, ConfigErrors> {
-        Self::parse(text, &Process)
+        Self::parse(text, Revision::FIRST, &Process)
     }
 }
 

@@ -6,7 +6,7 @@ use super::errors::Report;
 use super::yaml::{Node, Value};
 
 /// `(key, the values that ask for nothing)`; null always asks for nothing.
-const UNSUPPORTED: [(&str, &[&str]); 15] = [
+const UNSUPPORTED: [(&str, &[&str]); 8] = [
     ("pools[].discovery", &[]),
     ("pools[].strategy", &["least-request"]),
     ("tenants[].weight", &["1"]),
@@ -15,13 +15,6 @@ const UNSUPPORTED: [(&str, &[&str]); 15] = [
     ("tenants[].tokens_per_minute", &["0"]),
     ("identity.jwt", &[]),
     ("identity.trusted_header", &[]),
-    ("quota.store", &["memory"]),
-    ("quota.redis.url", &["redis://127.0.0.1:6379/0"]),
-    ("quota.replica_lease", &["3s"]),
-    ("quota.operation_timeout", &["50ms"]),
-    ("quota.when_unavailable", &["escrow"]),
-    ("quota.on_fence", &["keep"]),
-    ("quota.strict_failover", &["off"]),
 ];
 
 /// Report every key that asks for something this version does not do.

@@ -15,6 +15,11 @@ pub struct SlotPath {
     pub pool: PoolId,
     /// The pool's cap over all tenants; `None`: no cap.
     pub pool_cap: Option<u32>,
+    /// The configuration that `tenant_cap` is from. A shared store follows the highest revision
+    /// it has seen of each cap, so replicas that reload one after another cannot undo each other.
+    pub tenant_revision: u64,
+    /// The configuration that `pool_cap` is from.
+    pub pool_revision: u64,
 }
 
 /// The level of a [`SlotPath`] that had no room.
@@ -25,7 +30,14 @@ pub enum FullScope {
 }
 
 /// A held slot. Dropping it gives the slot back; the drop does no I/O and never blocks.
-pub trait SlotGuard: Send + Sync + std::fmt::Debug {}
+pub trait SlotGuard: Send + Sync + std::fmt::Debug {
+    /// Whether work may begin on this slot now. To be asked immediately before the first byte
+    /// goes to an engine: a process that was frozen since the grant may have lost its lease, and
+    /// with it the slot. `false`: nothing may be sent.
+    fn is_valid(&self) -> bool {
+        true
+    }
+}
 
 /// The answer of a store that knows.
 #[derive(Debug)]
@@ -85,6 +97,159 @@ pub struct StoreStatus {
     pub fenced: bool,
     /// The store lost its memory and accepts only what replicas assert again.
     pub learning: bool,
-    /// Slots served from this replica's own floor because the store is away.
+    /// Requests that run on this replica's own floor because the store is away.
     pub escrow: u64,
+    /// Slots this replica was granted and believes in, over all tenants and pools.
+    pub held: u64,
+    /// Of `held`, those no request uses: the next requests start on them without asking.
+    pub spare: u64,
+    /// Requests of this replica that go on although the store does not count them.
+    pub unfenced: u64,
+    /// Requests in flight over all replicas and tenants, as last heard.
+    pub fleet: u64,
+    /// Replicas with a live lease, as last heard; 0: not heard yet.
+    pub replicas: u64,
+    /// The last failure of an operation, also after the store recovered.
+    pub last_fault: Option<StoreFault>,
+}
+
+/// What a store is asked for (`quota_store_seconds{op}`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum StoreOp {
+    /// A connection until it may be used.
+    Connect,
+    /// Register this replica with everything it holds.
+    Join,
+    /// Renew the lease.
+    Beat,
+    /// Change what is held.
+    Set,
+    /// Read what the fleet holds.
+    Look,
+}
+
+impl StoreOp {
+    /// Every operation, in declaration order.
+    pub const ALL: [Self; 5] = [Self::Connect, Self::Join, Self::Beat, Self::Set, Self::Look];
+
+    /// The `op` label value.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Connect => "connect",
+            Self::Join => "join",
+            Self::Beat => "beat",
+            Self::Set => "set",
+            Self::Look => "look",
+        }
+    }
+}
+
+/// Why a store did not answer: a closed set, so that it can be a label and a status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StoreFault {
+    /// No answer within the operation timeout.
+    Timeout,
+    /// No connection, or it broke.
+    Unreachable,
+    /// One side does not trust the other's certificate, or they agree on no cipher.
+    Tls,
+    /// The server does not accept the user or the password.
+    Authentication,
+    /// The user may not do what is needed.
+    Permission,
+    /// The server is a copy that takes no writes.
+    ReadOnly,
+    /// The server loads its data, runs a long script, or waits for its primary.
+    Busy,
+    /// The server refuses writes for lack of memory.
+    OutOfMemory,
+    /// The cluster serves our slot nowhere at the moment.
+    Cluster,
+    /// Somebody else's data under our key.
+    ForeignData,
+    /// Data of an incompatible version under our key.
+    OtherLayout,
+    /// The server cannot be used: it does not show what the protocol needs.
+    Unsupported,
+    /// Too few copies confirmed the write (`strict_failover: wait`).
+    NotReplicated,
+    /// An answer that the protocol does not have.
+    Protocol,
+}
+
+impl StoreFault {
+    /// Every fault, in declaration order.
+    pub const ALL: [Self; 14] = [
+        Self::Timeout,
+        Self::Unreachable,
+        Self::Tls,
+        Self::Authentication,
+        Self::Permission,
+        Self::ReadOnly,
+        Self::Busy,
+        Self::OutOfMemory,
+        Self::Cluster,
+        Self::ForeignData,
+        Self::OtherLayout,
+        Self::Unsupported,
+        Self::NotReplicated,
+        Self::Protocol,
+    ];
+
+    /// The `fault` label value.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Timeout => "timeout",
+            Self::Unreachable => "unreachable",
+            Self::Tls => "tls",
+            Self::Authentication => "authentication",
+            Self::Permission => "permission",
+            Self::ReadOnly => "read_only",
+            Self::Busy => "busy",
+            Self::OutOfMemory => "out_of_memory",
+            Self::Cluster => "cluster",
+            Self::ForeignData => "foreign_data",
+            Self::OtherLayout => "other_layout",
+            Self::Unsupported => "unsupported",
+            Self::NotReplicated => "not_replicated",
+            Self::Protocol => "protocol",
+        }
+    }
+
+    /// Whether only an operator can end it.
+    pub const fn needs_operator(self) -> bool {
+        matches!(
+            self,
+            Self::Tls
+                | Self::Authentication
+                | Self::Permission
+                | Self::ForeignData
+                | Self::OtherLayout
+                | Self::Unsupported
+        )
+    }
+}
+
+/// Told of every operation of a shared store. Called from the store's own task; must not block.
+pub trait StoreMeter: Send + Sync {
+    /// One operation ended after `took`; with `fault`, without an answer.
+    fn operation(&self, op: StoreOp, took: std::time::Duration, fault: Option<StoreFault>);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn labels_are_distinct_and_agree_with_serialisation() {
+        let ops: BTreeSet<_> = StoreOp::ALL.iter().map(|op| op.as_str()).collect();
+        assert_eq!(ops.len(), StoreOp::ALL.len());
+        let faults: BTreeSet<_> = StoreFault::ALL.iter().map(|fault| fault.as_str()).collect();
+        assert_eq!(faults.len(), StoreFault::ALL.len());
+        for fault in StoreFault::ALL {
+            assert_eq!(serde_json::json!(fault), fault.as_str());
+        }
+    }
 }

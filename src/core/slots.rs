@@ -70,7 +70,14 @@ mod tests {
     use proptest::prelude::*;
 
     fn path(tenant: &str, tenant_cap: u32, pool: &str, pool_cap: Option<u32>) -> SlotPath {
-        SlotPath { tenant: tenant.into(), tenant_cap, pool: pool.into(), pool_cap }
+        SlotPath {
+            tenant: tenant.into(),
+            tenant_cap,
+            pool: pool.into(),
+            pool_cap,
+            tenant_revision: 1,
+            pool_revision: 1,
+        }
     }
 
     #[test]

@@ -44,7 +44,20 @@ pub(crate) use behaves_as_a_quota_store;
 
 /// A path, for tests.
 pub fn path(tenant: &str, tenant_cap: u32, pool: &str, pool_cap: Option<u32>) -> SlotPath {
-    SlotPath { tenant: tenant.into(), tenant_cap, pool: pool.into(), pool_cap }
+    SlotPath {
+        tenant: tenant.into(),
+        tenant_cap,
+        pool: pool.into(),
+        pool_cap,
+        tenant_revision: 1,
+        pool_revision: 1,
+    }
+}
+
+/// The same path from a newer configuration.
+pub fn reloaded(path: SlotPath) -> SlotPath {
+    let (tenant_revision, pool_revision) = (path.tenant_revision + 1, path.pool_revision + 1);
+    SlotPath { tenant_revision, pool_revision, ..path }
 }
 
 /// Ask once and expect a slot.
@@ -130,7 +143,7 @@ pub async fn pools_of_one_tenant_share_its_cap(store: Arc<dyn QuotaStore>) {
 
 pub async fn a_lowered_cap_takes_nothing_and_stops_growth(store: Arc<dyn QuotaStore>) {
     let high = path("a", 3, "p", None);
-    let low = path("a", 1, "p", None);
+    let low = reloaded(path("a", 1, "p", None));
     let mut held = Vec::new();
     for _ in 0..3 {
         held.push(granted(&*store, &high).await);
@@ -146,7 +159,7 @@ pub async fn a_lowered_cap_takes_nothing_and_stops_growth(store: Arc<dyn QuotaSt
 pub async fn a_raised_cap_admits_at_once(store: Arc<dyn QuotaStore>) {
     let _one = granted(&*store, &path("a", 1, "p", None)).await;
     assert_eq!(full(&*store, &path("a", 1, "p", None)).await, FullScope::Tenant);
-    let _two = granted(&*store, &path("a", 2, "p", None)).await;
+    let _two = granted(&*store, &reloaded(path("a", 2, "p", None))).await;
 }
 
 pub async fn room_hears_a_release_of_the_tenant_before_the_first_poll(store: Arc<dyn QuotaStore>) {

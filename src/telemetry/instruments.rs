@@ -6,6 +6,7 @@ use super::names::{self, Metric};
 use crate::core::cause::{CutCause, Selection};
 use crate::core::ids::PoolId;
 use crate::core::outcome::Outcome;
+use crate::core::quota::{StoreFault, StoreOp};
 use crate::core::slo::Slo;
 use prometheus::proto::MetricFamily;
 use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry};
@@ -34,6 +35,13 @@ const DURATION: &[f64] = &[
     180.0, 300.0, 600.0, 1_800.0,
 ];
 
+/// From a hash in the memory of a server nearby to an operation timeout of seconds; dense around
+/// the default timeout of 50 ms.
+const STORE: &[f64] = &[
+    0.000_25, 0.000_5, 0.001, 0.002, 0.005, 0.01, 0.02, 0.035, 0.05, 0.075, 0.1, 0.25, 0.5, 1.0,
+    2.5,
+];
+
 /// Owner of everything counted outside the tenants' books.
 #[derive(Debug)]
 pub struct Instruments {
@@ -44,6 +52,8 @@ pub struct Instruments {
     duration: HistogramVec,
     streams_cut: IntCounterVec,
     selections: IntCounterVec,
+    store: HistogramVec,
+    store_faults: IntCounterVec,
 }
 
 impl Instruments {
@@ -58,19 +68,27 @@ impl Instruments {
             duration: histogram(&names::REQUEST_DURATION, DURATION, Some(slo.e2e))?,
             streams_cut: counter(&names::STREAMS_CUT)?,
             selections: counter(&names::ROUTING_SELECTIONS)?,
+            store: histogram(&names::QUOTA_STORE_SECONDS, STORE, None)?,
+            store_faults: counter(&names::QUOTA_STORE_FAULTS)?,
         };
         for cause in CutCause::ALL {
             instruments.streams_cut.with_label_values(&[cause.as_str()]);
+        }
+        for op in StoreOp::ALL {
+            instruments.store.with_label_values(&[op.as_str()]);
+        }
+        for fault in StoreFault::ALL {
+            instruments.store_faults.with_label_values(&[fault.as_str()]);
         }
         instruments.register()?;
         Ok(instruments)
     }
 
     fn register(&self) -> Result<(), prometheus::Error> {
-        for vec in [&self.queue_wait, &self.ttft, &self.tpot, &self.duration] {
+        for vec in [&self.queue_wait, &self.ttft, &self.tpot, &self.duration, &self.store] {
             self.registry.register(Box::new(vec.clone()))?;
         }
-        for vec in [&self.streams_cut, &self.selections] {
+        for vec in [&self.streams_cut, &self.selections, &self.store_faults] {
             self.registry.register(Box::new(vec.clone()))?;
         }
         #[cfg(target_os = "linux")]
@@ -111,6 +129,13 @@ impl Instruments {
 
     pub fn selected(&self, pool: &PoolId, selection: Selection) {
         self.selections.with_label_values(&[pool.as_str(), selection.as_str()]).inc();
+    }
+
+    pub fn store_operation(&self, op: StoreOp, took: Duration, fault: Option<StoreFault>) {
+        self.store.with_label_values(&[op.as_str()]).observe(took.as_secs_f64());
+        if let Some(fault) = fault {
+            self.store_faults.with_label_values(&[fault.as_str()]).inc();
+        }
     }
 
     pub fn gather(&self) -> Vec<MetricFamily> {

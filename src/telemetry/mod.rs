@@ -26,6 +26,7 @@ use crate::core::cause::{CutCause, Selection};
 use crate::core::ids::{PoolId, RequestId, TenantId};
 use crate::core::ledger::Ledger;
 use crate::core::observe::Observe;
+use crate::core::quota::{StoreFault, StoreMeter, StoreOp};
 use crate::core::reason::Reason;
 use crate::core::slo::Slo;
 use arc_swap::ArcSwap;
@@ -188,6 +189,12 @@ impl Telemetry {
 
     fn records_dropped(&self) -> u64 {
         self.records.as_ref().map_or(0, Records::dropped)
+    }
+}
+
+impl StoreMeter for Telemetry {
+    fn operation(&self, op: StoreOp, took: Duration, fault: Option<StoreFault>) {
+        self.instruments.store_operation(op, took, fault);
     }
 }
 

@@ -80,6 +80,18 @@ metrics! {
         "Requests this replica ended before their time, by cause.";
     QUOTA_STORE_UP: Gauge "quota_store_up" []
         "1 if the quota store answered lately.";
+    QUOTA_STORE_SECONDS: Histogram "quota_store_seconds" ["op"]
+        "Time from a question to the quota store's answer, or until it was given up.";
+    QUOTA_STORE_FAULTS: Counter "quota_store_faults_total" ["fault"]
+        "Questions that the quota store did not answer, by why.";
+    QUOTA_HELD: Gauge "quota_held_slots" []
+        "Slots this replica was granted, used or not.";
+    QUOTA_SPARE: Gauge "quota_spare_slots" []
+        "Slots this replica was granted that no request uses.";
+    QUOTA_UNFENCED: Gauge "quota_unfenced_requests" []
+        "Requests of this replica that go on although the store does not count them.";
+    QUOTA_REPLICAS: Gauge "quota_replicas" []
+        "Replicas with a live lease, as the quota store last said.";
     QUOTA_FENCED: Gauge "quota_fenced" []
         "1 if this replica's lease ran out and its streams are not counted by the store.";
     QUOTA_LEARNING: Gauge "quota_learning" []

@@ -1,5 +1,6 @@
 //! All pools of the configuration, each with its keeper.
 
+use super::counts::Counts;
 use super::keeper::Keeper;
 use super::pool::Pool;
 use crate::config;
@@ -15,14 +16,16 @@ use std::sync::{Arc, Mutex};
 pub struct Pools {
     pools: ArcSwap<Vec<Arc<Pool>>>,
     keepers: Mutex<HashMap<PoolId, Keeper>>,
+    counts: Arc<Counts>,
 }
 
 impl Pools {
     /// The pools of a configuration, in its order. Nothing is probed or resolved before
     /// [`keep`](Self::keep).
     pub fn new<'c>(specs: impl IntoIterator<Item = &'c Arc<config::Pool>>) -> Self {
-        let pools = specs.into_iter().map(|spec| Pool::new(Arc::clone(spec))).collect();
-        Self { pools: ArcSwap::from_pointee(pools), keepers: Mutex::default() }
+        let counts = Arc::default();
+        let pools = specs.into_iter().map(|spec| Pool::over(Arc::clone(spec), &counts)).collect();
+        Self { pools: ArcSwap::from_pointee(pools), keepers: Mutex::default(), counts }
     }
 
     /// Start the keepers that are missing and end those of pools that left. Call it once the
@@ -37,7 +40,8 @@ impl Pools {
         }
     }
 
-    /// A reload: pools that stay keep their endpoints' health and all counts.
+    /// A reload: pools that stay keep their endpoints' health and all counts. Pools and endpoints
+    /// that come back go on with the counts of what still runs.
     pub fn update<'c>(&self, specs: impl IntoIterator<Item = &'c Arc<config::Pool>>) {
         let known = self.pools.load();
         let keep_or_make =
@@ -46,7 +50,7 @@ impl Pools {
                     pool.update(Arc::clone(spec));
                     Arc::clone(pool)
                 }
-                None => Pool::new(Arc::clone(spec)),
+                None => Pool::over(Arc::clone(spec), &self.counts),
             };
         self.pools.store(Arc::new(specs.into_iter().map(keep_or_make).collect()));
         let kept = !lock(&self.keepers).is_empty();

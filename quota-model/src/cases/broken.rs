@@ -1,16 +1,16 @@
 //! The protocol with one rule removed: each necessary rule must give a counterexample.
 
-use super::holds::{POOLS, TENANTS, caps, floor, two_leaves};
+use super::holds::caps;
 use super::{Case, Expect, budget, with};
-use crate::model::{Cfg, NO_FALSE_REFUSAL, NO_LEAK, SAFETY};
+use crate::model::{Cfg, NO_FALSE_REFUSAL, SAFETY};
 
 pub(super) fn cases() -> Vec<Case> {
     let mut all = versions_and_leases();
     all.extend(losses());
+    all.extend(deadlines_and_caps());
+    all.extend(identities());
+    all.extend(policies());
     all.extend(refusals());
-    all.extend(scopes());
-    all.extend(healing());
-    all.extend(floors());
     all
 }
 
@@ -21,7 +21,13 @@ fn bare(cap: i32) -> Cfg {
     })
 }
 
-fn breaks(name: &'static str, about: &'static str, cfg: Cfg) -> Case {
+/// Shorter leases, where they are not what the case is about.
+pub(super) fn one_tick(cfg: &mut Cfg) {
+    cfg.lease_self = 1;
+    cfg.lease_store = 1;
+}
+
+pub(super) fn breaks(name: &'static str, about: &'static str, cfg: Cfg) -> Case {
     Case::new(name, about, Expect::Violates(SAFETY), cfg).quick()
 }
 
@@ -41,12 +47,13 @@ fn versions_and_leases() -> Vec<Case> {
             "the number of an older reply is taken",
             with(bare(2), |c| {
                 c.replica.naive_accept_any_reply = true;
+                one_tick(c);
                 c.delayed = true;
                 c.leave = true;
                 c.budget = late();
             }),
         )
-        .long(),
+        .quick_up_to(600_000),
         breaks(
             "lower-on-reply",
             "slots asked back are used until the answer",
@@ -61,6 +68,11 @@ fn versions_and_leases() -> Vec<Case> {
                 c.replica.naive_raise_optimistic = true;
             }),
         ),
+    ]
+}
+
+fn deadlines_and_caps() -> Vec<Case> {
+    vec![
         breaks(
             "no-fence",
             "no deadline of its own",
@@ -76,7 +88,7 @@ fn versions_and_leases() -> Vec<Case> {
                 c.delayed = true;
             }),
         )
-        .long(),
+        .quick_up_to(400_000),
         breaks(
             "reply-unfences",
             "an answer revives after the deadline",
@@ -90,11 +102,11 @@ fn versions_and_leases() -> Vec<Case> {
             "a lower cap takes slots away",
             with(bare(2), |c| {
                 c.store.naive_shrink = true;
+                one_tick(c);
                 caps(c, &[2, 1, 2]);
                 c.budget = budget(|b| b.reload = 3);
             }),
-        )
-        .long(),
+        ),
         breaks(
             "last-config-wins",
             "the last caller's cap counts, not the newest",
@@ -109,12 +121,6 @@ fn versions_and_leases() -> Vec<Case> {
 
 fn losses() -> Vec<Case> {
     let flush = || budget(|b| b.flush = 1);
-    let failover = || {
-        budget(|b| {
-            b.failover = 1;
-            b.snapshot = 1;
-        })
-    };
     vec![
         breaks(
             "no-learning",
@@ -150,7 +156,19 @@ fn losses() -> Vec<Case> {
                 c.budget = flush();
             }),
         )
-        .long(),
+        .quick_up_to(400_000),
+    ]
+}
+
+fn identities() -> Vec<Case> {
+    let flush = || budget(|b| b.flush = 1);
+    let failover = || {
+        budget(|b| {
+            b.failover = 1;
+            b.snapshot = 1;
+        })
+    };
+    vec![
         breaks(
             "no-identity",
             "the founder's identity is not compared",
@@ -175,7 +193,7 @@ fn losses() -> Vec<Case> {
                 c.budget = flush();
             }),
         )
-        .long(),
+        .quick_up_to(800_000),
         breaks(
             "claim-used-only",
             "JOIN claims what runs, spare slots stay",
@@ -187,6 +205,12 @@ fn losses() -> Vec<Case> {
             }),
         )
         .long(),
+    ]
+}
+
+fn policies() -> Vec<Case> {
+    let flush = || budget(|b| b.flush = 1);
+    vec![
         breaks(
             "keep-without-stall",
             "on_fence: keep without the stall rule",
@@ -265,133 +289,6 @@ fn refusals() -> Vec<Case> {
             with(seen(1), |c| {
                 c.replica.naive_refuse_on_learning = true;
                 c.budget = budget(|b| b.flush = 1);
-            }),
-        ),
-    ]
-}
-
-fn scopes() -> Vec<Case> {
-    let bare = |leaves, caps| {
-        with(two_leaves(leaves, caps), |c| {
-            c.symmetry = false;
-            c.only_safety = true;
-        })
-    };
-    vec![
-        breaks(
-            "first-scope-only",
-            "only the tenant is checked and charged",
-            with(bare(TENANTS, [1, 1, 1]), |c| {
-                c.store.naive_first_scope_only = true;
-            }),
-        ),
-        breaks(
-            "charge-first-only",
-            "all scopes are checked, one is charged",
-            with(bare(TENANTS, [1, 1, 1]), |c| {
-                c.store.naive_charge_first_only = true;
-            }),
-        ),
-        breaks(
-            "charge-absolute",
-            "a path is charged with the number instead of the difference",
-            with(bare(POOLS, [1, 1, 1]), |c| c.store.naive_charge_absolute = true),
-        ),
-    ]
-}
-
-fn healing() -> Vec<Case> {
-    let one = |cap| {
-        with(Cfg::base(2, cap), |c| {
-            c.symmetry = false;
-            c.heal = true;
-            c.only_safety = true;
-        })
-    };
-    vec![
-        breaks(
-            "repair-in-place",
-            "a beat that finds books in disorder writes them anew from its table",
-            with(one(1), |c| {
-                c.store.naive_repair_in_place = true;
-                c.budget = budget(|b| b.edit = 1);
-            }),
-        ),
-        breaks(
-            "damage-is-absent",
-            "a scope that does not parse counts as new",
-            with(one(1), |c| {
-                c.store.naive_damage_is_absent = true;
-                c.budget = budget(|b| b.edit = 1);
-            }),
-        ),
-        Case::new(
-            "forget-unsettled",
-            "an empty entry is dropped although a late call may come",
-            Expect::Violates(NO_LEAK),
-            with(one(1), |c| {
-                c.only_safety = false;
-                c.store.naive_forget_unsettled = true;
-                c.budget = budget(|b| b.late = 1);
-            }),
-        )
-        .long(),
-    ]
-}
-
-fn floors() -> Vec<Case> {
-    let bare = |cap, sum| {
-        with(floor(cap, sum), |c| {
-            c.symmetry = false;
-            c.only_safety = true;
-        })
-    };
-    let flush = || budget(|b| b.flush = 1);
-    vec![
-        breaks(
-            "no-floor-reserve",
-            "after a loss nothing is kept for floors",
-            with(bare(1, 1), |c| {
-                c.store.naive_no_floor_reserve = true;
-                c.budget = flush();
-            }),
-        ),
-        breaks(
-            "floor-learning-short",
-            "floors learn only a short lease",
-            with(bare(1, 1), |c| {
-                c.store.naive_floor_learning_short = true;
-                c.budget = flush();
-            }),
-        ),
-        breaks(
-            "floor-from-config",
-            "a floor is used before the store granted it",
-            with(bare(1, 1), |c| {
-                c.replica.naive_floor_from_config = true;
-            }),
-        ),
-        breaks(
-            "floor-unlimited",
-            "floors are granted beyond their sum",
-            with(bare(2, 1), |c| {
-                c.agents = vec![
-                    crate::store::Class::Ordinary,
-                    crate::store::Class::Floor,
-                    crate::store::Class::Floor,
-                ];
-                c.store.naive_floor_unlimited = true;
-                c.budget = flush();
-            }),
-        )
-        .long(),
-        breaks(
-            "floor-learning-grants",
-            "floors are granted while floors are learned",
-            with(bare(1, 1), |c| {
-                c.agents = vec![crate::store::Class::Floor, crate::store::Class::Floor];
-                c.store.naive_floor_learning_grants = true;
-                c.budget = flush();
             }),
         ),
     ]

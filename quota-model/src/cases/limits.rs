@@ -1,5 +1,6 @@
 //! The stated limits: what no protocol on an asynchronous store removes. Each is provoked.
 
+use super::broken::one_tick;
 use super::{Case, Expect, budget, with};
 use crate::model::{Cfg, NO_FALSE_REFUSAL, SAFETY};
 
@@ -15,7 +16,14 @@ fn breaks(name: &'static str, about: &'static str, cfg: Cfg) -> Case {
 }
 
 pub(super) fn cases() -> Vec<Case> {
+    let mut all = frozen_and_split();
+    all.extend(others());
+    all
+}
+
+fn frozen_and_split() -> Vec<Case> {
     let split = |c: &mut Cfg| {
+        one_tick(c);
         c.budget = budget(|b| {
             b.split = 1;
             b.snapshot = 1;
@@ -36,7 +44,7 @@ pub(super) fn cases() -> Vec<Case> {
                 c.budget = budget(|b| b.pause = 1);
             }),
         ),
-        breaks("limit-split", "split brain without WAIT", with(one(), split)).long(),
+        breaks("limit-split", "split brain without WAIT", with(one(), split)),
         breaks(
             "limit-split-wait-leases",
             "split brain, only JOIN and BEAT confirmed by WAIT",
@@ -44,13 +52,28 @@ pub(super) fn cases() -> Vec<Case> {
                 c.wait_on_lease = true;
                 split(c);
             }),
-        )
-        .long(),
+        ),
+    ]
+}
+
+fn others() -> Vec<Case> {
+    vec![
         breaks(
             "limit-clock-step",
             "the server's clock jumps by less than the stall rule notices",
             with(one(), |c| c.budget = budget(|b| b.clock = 1)),
         ),
+        breaks(
+            "limit-duplicate-join",
+            "a JOIN is executed twice, around a loss, and beats do not carry the table",
+            with(one(), |c| {
+                c.budget = budget(|b| {
+                    b.duplicate = 1;
+                    b.flush = 1;
+                });
+            }),
+        )
+        .long(),
         breaks(
             "limit-keep-partition",
             "on_fence: keep, one replica cut off from the store",

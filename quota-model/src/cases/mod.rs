@@ -2,8 +2,10 @@
 //! removed at a time.
 
 mod broken;
+mod broken_product;
 mod holds;
 mod limits;
+mod product;
 
 use crate::model::{Budget, Cfg};
 
@@ -23,6 +25,8 @@ pub struct Case {
     /// What it is about, for the table of results.
     pub about: &'static str,
     pub expect: Expect,
+    /// A rule was removed.
+    pub broken: bool,
     /// Explored by `cargo test`, up to so many states.
     pub quick: Option<usize>,
     pub cfg: Cfg,
@@ -30,7 +34,7 @@ pub struct Case {
 
 impl Case {
     fn new(name: &'static str, about: &'static str, expect: Expect, cfg: Cfg) -> Self {
-        Self { name, about, expect, quick: None, cfg }
+        Self { name, about, expect, broken: false, quick: None, cfg }
     }
 
     /// `cargo test` explores it to the end.
@@ -54,8 +58,10 @@ impl Case {
 /// Every case: first what holds, then the documented limits, then the removed rules.
 pub fn all() -> Vec<Case> {
     let mut all = holds::cases();
+    all.extend(product::cases());
     all.extend(limits::cases());
-    all.extend(broken::cases());
+    let broken = broken::cases().into_iter().chain(broken_product::cases());
+    all.extend(broken.map(|case| Case { broken: true, ..case }));
     all
 }
 

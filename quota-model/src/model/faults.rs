@@ -4,8 +4,9 @@ use super::config::Cfg;
 use super::state::{Agent, Kind, Post, Process, State};
 use crate::store::{Domain, Leaf, Store, Time};
 
-/// What is done to a field by hand. The first three can deceive until the next beats look at the
-/// books; the others are noticed by whoever reads the field.
+/// What is done to a field by hand, with the right seal unless the seal is what is wrong. The first
+/// three can deceive until the next beats look at the books; the others are noticed by whoever reads
+/// the field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Edit {
     /// One less in an agent's row of the first scope, and in its sum.
@@ -21,8 +22,10 @@ pub enum Edit {
     DropEntry(usize),
     /// One less in an agent's row, but not in the sum.
     RowDown(usize),
-    /// The first scope does not parse.
+    /// The first scope, an agent's entry of the first leaf, an agent's lease: the seal is wrong.
     Garble,
+    GarbleEntry(usize),
+    GarbleLease(usize),
     /// The header does not parse.
     Header,
 }
@@ -48,6 +51,8 @@ impl Edit {
                 Self::EntryDown(a),
                 Self::DropEntry(a),
                 Self::RowDown(a),
+                Self::GarbleEntry(a),
+                Self::GarbleLease(a),
             ]
         });
         each.chain([Self::DropScope, Self::Garble, Self::Header])
@@ -185,7 +190,13 @@ impl Cfg {
                 domain.leases.retain(|lease| lease.inc != incs[who]);
                 (domain.leases.len() < before).then_some(())?;
             }
-            Edit::EntryUp(who) | Edit::EntryDown(who) | Edit::DropEntry(who) => {
+            Edit::GarbleLease(who) => {
+                domain.leases.iter_mut().find(|lease| lease.inc == incs[who])?.damaged = true;
+            }
+            Edit::EntryUp(who)
+            | Edit::EntryDown(who)
+            | Edit::DropEntry(who)
+            | Edit::GarbleEntry(who) => {
                 let at =
                     domain.entries.iter().position(|e| e.inc == incs[who] && e.leaf == leaf)?;
                 match edit {
@@ -194,6 +205,7 @@ impl Cfg {
                         domain.entries[at].n = domain.entries[at].n.checked_sub(1)?;
                         domain.entries[at].idle = domain.entries[at].idle.min(domain.entries[at].n);
                     }
+                    Edit::GarbleEntry(_) => domain.entries[at].damaged = true,
                     _ => {
                         domain.entries.remove(at);
                     }

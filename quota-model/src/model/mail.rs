@@ -6,15 +6,15 @@ use crate::store::{
     Ask, Beat, Claim, Code, Command, Config, Grant, IncId, Join, Op, Reply, Set, Tabled,
 };
 
-/// The command a message carries. `nonce`: a generation nobody used.
-pub fn command(cfg: &Cfg, agent: &Agent, inc: IncId, mail: &Mail, nonce: u16) -> Command {
+/// The command a message carries.
+pub fn command(cfg: &Cfg, agent: &Agent, inc: IncId, mail: &Mail) -> Command {
     let op = match mail.kind {
         Kind::Set => Op::Set(set(cfg, mail)),
         Kind::Beat => Op::Beat(beat(cfg, mail)),
         Kind::Join => Op::Join(Join {
             lease: cfg.lease_store,
             floor_lease: cfg.floor_store,
-            nonce,
+            nonce: mail.nonce,
             v: mail.v,
             force: mail.force,
             claims: items(cfg, mail, |leaf, item| Claim {

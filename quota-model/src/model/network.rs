@@ -3,22 +3,26 @@
 use super::config::{Cfg, LEAVES};
 use super::mail;
 use super::state::{Agent, Kind, Mail, Place, Post, State, Status};
-use crate::store::{Reply, Server, Store, UNLIMITED, exec};
+use crate::store::{Domain, Reply, Server, Store, UNLIMITED, exec};
 
 impl Cfg {
     /// The server executes a message.
     pub fn execute(&self, state: &mut State, who: usize, at: Place) -> Option<()> {
         let Post::Request(mut mail) = *state.agents[who].post(at) else { return None };
         let attached = mail.server == state.current;
-        let nonce = fresh_generation(state);
+        if mail.kind == Kind::Join && mail.nonce == 0 {
+            mail.nonce = fresh_generation(state);
+        }
         let agent = &state.agents[who];
         let inc = agent.inc(who, mail.life);
-        let command = mail::command(self, agent, inc, &mail, nonce);
+        let command = mail::command(self, agent, inc, &mail);
         let process = &mut state.servers[usize::from(mail.server)];
         let before = process.store.clone();
         let server = Server { now: 0, ident: process.ident };
         let reply = exec(&self.store, &mut process.store, server, &command).reply;
         let gen_ = process.store.domain().map_or(0, |d| d.gen_);
+        state.bad_damage |=
+            self.untouched(state) && self.took_for_damage(&before, &reply, server, gen_);
         let complete = before.domain().and_then(|d| d.lease(inc)).is_some_and(|l| l.mv <= mail.v);
         let checked = matches!(reply, Reply::Beaten { .. }) && complete && self.heal;
         if (checked || matches!(reply, Reply::Joined { .. })) && attached {
@@ -46,12 +50,31 @@ impl Cfg {
         if mail.kind == Kind::Set {
             mail.age = 0;
         }
+        mail.nonce = 0;
         *state.agents[who].post_mut(at) = Post::Reply(mail, answer);
         // Only a naive replica listens to the answer of a call it gave up.
         if at == Place::Late && !self.replica.naive_accept_any_reply {
             state.agents[who].late = Post::None;
         }
         Some(())
+    }
+
+    /// Nobody edited a field, and nothing was executed twice.
+    fn untouched(&self, state: &State) -> bool {
+        let left = &state.budget;
+        left.edit == self.budget.edit && left.duplicate == self.budget.duplicate
+    }
+
+    /// Whether a command believed the server's memory to be its own, and then found it damaged. (A
+    /// JOIN founds a generation at once.)
+    fn took_for_damage(&self, before: &Store, reply: &Reply, server: Server, gen_: u16) -> bool {
+        let believed = |d: &&Domain| {
+            d.founder == server.ident && (server.now - d.last_beat).abs() <= self.stall
+        };
+        before.domain().filter(believed).is_some_and(|domain| match reply {
+            Reply::NewGen | Reply::Joined { .. } => domain.gen_ != gen_,
+            _ => false,
+        })
     }
 
     /// A reply arrives, if there is one.
@@ -86,6 +109,11 @@ impl Cfg {
         let post = agent.calls[call];
         self.lose(agent, Place::Call(call));
         agent.late = post;
+    }
+
+    /// Something between replica and server sends a call again.
+    pub fn duplicate(&self, agent: &mut Agent, call: usize) {
+        agent.late = agent.calls[call];
     }
 
     /// A new connection, to the current primary. What was under way on the old one is lost, but for a
@@ -161,11 +189,12 @@ impl Cfg {
 }
 
 /// A generation number nobody uses.
-fn fresh_generation(state: &State) -> u16 {
+pub fn fresh_generation(state: &State) -> u16 {
     let stores = state.servers.iter().map(|p| &p.store).chain([&state.snapshot]);
     let stored = stores.filter_map(|s| s.domain()).map(|d| d.gen_);
     let known = state.agents.iter().flat_map(|agent| {
-        let mails = Agent::places().filter_map(|at| agent.post(at).mail().map(|m| m.known));
+        let mails = Agent::places().filter_map(|at| agent.post(at).mail());
+        let mails = mails.map(|mail| mail.known.max(mail.nonce));
         mails.chain([agent.gen_]).collect::<Vec<_>>()
     });
     stored.chain(known).max().unwrap_or(0) + 1

@@ -116,6 +116,8 @@ impl Cfg {
 /// Whether the next reader will notice that a field is not ours.
 fn damaged(domain: &Domain) -> bool {
     domain.scopes.iter().any(|s| s.damaged || s.rows_wrong())
+        || domain.entries.iter().any(|e| e.damaged)
+        || domain.leases.iter().any(|l| l.damaged)
 }
 
 fn sums_agree(domain: &Domain) -> bool {

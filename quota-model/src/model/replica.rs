@@ -22,8 +22,8 @@ impl LeafState {
         self.dirty = true;
     }
 
-    /// R5: waiters start on what is held, covered ones first.
-    fn start(&mut self) {
+    /// R2, R5: waiters start on what is held, covered ones first.
+    pub fn start(&mut self) {
         let covered = self.held.saturating_sub(self.used).min(self.covered);
         self.used += covered;
         self.covered -= covered;
@@ -56,14 +56,22 @@ impl Cfg {
     /// Whether the leaf has a reason for a SET.
     pub fn wants_set(&self, agent: &Agent, leaf: usize) -> bool {
         let state = &agent.leaves[leaf];
-        state.asked == 0 && (state.dirty || self.want(agent, leaf) != state.held)
+        let moved = state.dirty || self.want(agent, leaf) != state.held;
+        state.asked == 0 && (moved || self.must_confess(state))
+    }
+
+    /// R13: somebody waits for what the store was told to be unused, but it is used by now.
+    fn must_confess(&self, state: &LeafState) -> bool {
+        let deaf = self.replica.naive_keep_spare || self.replica.naive_keep_silent;
+        state.pressed && !deaf && state.told > state.held.saturating_sub(state.used)
     }
 
     /// Whether waiters or a debt (not the mere wish for spare) make it send a SET.
     pub fn must_set(&self, agent: &Agent, leaf: usize) -> bool {
         let state = &agent.leaves[leaf];
         let need = self.need(agent, leaf);
-        state.dirty || need > state.held || self.want(agent, leaf) < state.held
+        let moved = need > state.held || self.want(agent, leaf) < state.held;
+        state.dirty || moved || self.must_confess(state)
     }
 
     /// R3. `first`: the leaf, or with `batch` the first of those that want one.
@@ -99,6 +107,7 @@ impl Cfg {
 
     /// R8, R10.
     pub fn send_beat(&self, agent: &mut Agent) {
+        agent.v += u16::from(self.heal && !self.replica.naive_unnumbered_beats);
         let mut mail = Mail {
             kind: Kind::Beat,
             server: agent.server,
@@ -122,14 +131,15 @@ impl Cfg {
         agent.beat = Post::Request(mail);
     }
 
-    /// R1, R9, R11.
-    pub fn send_join(&self, agent: &mut Agent) {
+    /// R1, R9, R11. `nonce`: a generation nobody used.
+    pub fn send_join(&self, agent: &mut Agent, nonce: u16) {
         agent.v += 1;
         let mut mail = Mail {
             kind: Kind::Join,
             server: agent.server,
             life: agent.life,
             known: agent.gen_,
+            nonce,
             v: agent.v,
             ..Mail::default()
         };
@@ -209,6 +219,9 @@ impl Cfg {
                 agent.gen_ = answer.gen_;
                 for (leaf, l) in agent.leaves.iter_mut().enumerate() {
                     l.pressed = answer.pressed[leaf];
+                    if mail.items[leaf].on {
+                        l.told = mail.items[leaf].more;
+                    }
                     forget_empty(l, &mail.items[leaf], mail.fv);
                 }
             }
@@ -242,6 +255,7 @@ impl Cfg {
                         l.held = l.held.min(claimed);
                     }
                     l.dirty = false;
+                    l.told = mail.items[leaf].more;
                     if self.heal {
                         l.sure_n = claimed;
                         l.sure_v = if claimed > 0 { mail.v } else { 0 };
@@ -292,6 +306,7 @@ impl Cfg {
         at: Place,
     ) -> bool {
         l.held = answer.n[leaf];
+        l.told = answer.n[leaf].saturating_sub(mail.items[leaf].n);
         l.pressed = answer.pressed[leaf];
         if self.heal {
             l.sure_n = answer.n[leaf];

@@ -35,6 +35,8 @@ pub struct Mail {
     pub server: u8,
     pub life: u8,
     pub known: u16,
+    /// JOIN: the generation it would found.
+    pub nonce: u16,
     pub v: u16,
     pub fv: u16,
     /// Ticks since it was sent (JOIN and BEAT).
@@ -113,6 +115,8 @@ pub struct LeafState {
     pub sure_v: u16,
     pub dirty: bool,
     pub pressed: bool,
+    /// What the store was told to be unused.
+    pub told: u8,
 }
 
 /// Where a message of a replica is.
@@ -208,6 +212,8 @@ pub struct State {
     pub bad_refusal: bool,
     /// Ghost: a grant went beyond the cap in force.
     pub bad_growth: bool,
+    /// Ghost: a script took for damage what the scripts themselves had written.
+    pub bad_damage: bool,
     /// Ghost: the newest revision a SET of this generation carried.
     pub newest: u8,
     /// Ghost: agents (bits) that have not beaten or joined since a field was edited.
@@ -226,8 +232,8 @@ mod hash {
         u64::from_le_bytes(bytes)
     }
 
+    /// Ranks are small; the few bits of the nonce's that do not fit would only cost a collision.
     fn low(v: u16) -> u8 {
-        debug_assert!(v < 256, "versions are ranks");
         v.to_le_bytes()[0]
     }
 
@@ -240,8 +246,9 @@ mod hash {
 
     impl Hash for Mail {
         fn hash<H: Hasher>(&self, to: &mut H) {
-            let Self { kind, server, life, known, v, fv, age, revision, force, items } = *self;
-            let flags = (kind as u8) << 1 | u8::from(force);
+            let Self { kind, server, life, known, nonce, v, fv, .. } = *self;
+            let Self { age, revision, force, items, .. } = *self;
+            let flags = (kind as u8) << 1 | u8::from(force) | low(nonce) << 3;
             to.write_u64(word([flags, server, life, low(known), low(v), low(fv), age, revision]));
             items.hash(to);
         }
@@ -263,7 +270,8 @@ mod hash {
             let flags = u8::from(self.saw_covered)
                 | u8::from(self.saw_fresh) << 1
                 | u8::from(self.dirty) << 2
-                | u8::from(self.pressed) << 3;
+                | u8::from(self.pressed) << 3
+                | self.told << 4;
             to.write_u64(word([
                 held,
                 used,

@@ -109,7 +109,8 @@ impl Check<'_> {
             work.put.push(entry);
         }
         let settled = entry.v <= fv || self.rules.naive_forget_unsettled;
-        if self.complete && stored && entry.n == 0 && settled {
+        let known = entry.v == item.v || self.rules.naive_drop_unknown;
+        if self.complete && stored && entry.n == 0 && settled && known {
             work.gone.push(item.leaf);
         }
         for scope in item.leaf.path() {
@@ -168,7 +169,7 @@ fn apply(
         Class::Floor => beat.floor_lease,
     };
     domain.put_lease(Lease {
-        end: server.now + length,
+        end: lease.end.max(server.now + length),
         fv: if rules.naive_forget_unsettled { lease.fv } else { beat.fv.max(lease.fv) },
         mv: beat.bv.max(lease.mv),
         ..*lease

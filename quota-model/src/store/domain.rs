@@ -153,6 +153,29 @@ impl Domain {
         }
     }
 
+    /// Forgets what no script can tell from absent: the dead with their entries and rows. (Only a
+    /// SET's `total` and `idle` would show it.)
+    pub fn forget_dead(&mut self, now: Time) {
+        let dead: Vec<IncId> = self.leases.iter().filter(|l| l.end <= now).map(|l| l.inc).collect();
+        self.leases.retain(|lease| lease.end > now);
+        self.entries.retain(|entry| !dead.contains(&entry.inc));
+        for scope in &mut self.scopes {
+            scope.forget_rows(&dead);
+            scope.nx = now;
+        }
+        self.pressure.retain(|(_, until)| *until > now);
+    }
+
+    /// Forgets empty entries whose version is settled: where beats carry no table, nobody can tell
+    /// them from absent.
+    pub fn forget_settled(&mut self) {
+        let Self { leases, entries, .. } = self;
+        entries.retain(|entry| {
+            let fv = leases.iter().find(|l| l.inc == entry.inc).map_or(0, |l| l.fv);
+            entry.n > 0 || entry.v > fv
+        });
+    }
+
     /// Slots granted in `scope`, all holders, live or not.
     pub fn total(&self, scope: ScopeId) -> i32 {
         self.scope(scope).map_or(0, |s| s.total)

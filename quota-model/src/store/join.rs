@@ -144,7 +144,8 @@ fn write(rules: &StoreRules, domain: &mut Domain, server: Server, inc: IncId, jo
         Class::Ordinary => join.lease,
         Class::Floor => join.floor_lease,
     };
-    let end = server.now + length;
+    let old = domain.lease(inc).filter(|lease| lease.end > server.now);
+    let end = (server.now + length).max(old.map_or(Time::MIN, |lease| lease.end));
     let fv = if rules.naive_join_keeps_floor_version {
         domain.lease(inc).map_or(0, |lease| lease.fv)
     } else {

@@ -174,7 +174,7 @@ impl Call<'_> {
         let Line { n, ask, .. } = self.lines[line];
         let lack = (i32::from(ask.need) - n).max(0);
         let (mut most, mut tight) = self.tightest(line);
-        if lack > most && !self.learning && !self.rules.naive_no_reclaim {
+        if lack > most && !self.learning {
             self.reclaim(line)?;
             (most, tight) = self.tightest(line);
         }

@@ -85,7 +85,6 @@ fn free_port() -> u16 {
 }
 
 /// Waits until `child` itself answers on `port`.
-#[expect(clippy::disallowed_methods, reason = "a thread of its own, without a runtime")]
 fn ready(child: &mut Child, port: u16) -> bool {
     let client = redis::Client::open(format!("redis://127.0.0.1:{port}/")).expect("a valid URL");
     let until = Instant::now() + READY;
@@ -98,7 +97,13 @@ fn ready(child: &mut Child, port: u16) -> bool {
         {
             return info.contains(&format!("process_id:{}\r", child.id()));
         }
-        std::thread::sleep(Duration::from_millis(5));
+        pause(Duration::from_millis(5));
     }
     false
+}
+
+/// Between two looks at a condition.
+#[expect(clippy::disallowed_methods, reason = "no runtime here: the test's thread waits itself")]
+pub fn pause(time: Duration) {
+    std::thread::sleep(time);
 }

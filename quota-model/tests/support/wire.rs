@@ -1,7 +1,7 @@
 //! Commands as arguments and replies as values: the layouts of docs/quota-protocol.md.
 
 use super::names;
-use redis::Value;
+use redis::{Script, Value};
 use std::path::Path;
 use streamgate_quota_model::store::{
     Beat, Code, Command, Grant, Join, Op, Reply, Set, Shown, UNLIMITED,
@@ -9,10 +9,10 @@ use streamgate_quota_model::store::{
 
 /// The scripts as an adapter loads them.
 pub struct Scripts {
-    pub join: String,
-    pub beat: String,
-    pub set: String,
-    pub look: String,
+    pub join: Script,
+    pub beat: Script,
+    pub set: Script,
+    pub look: Script,
 }
 
 /// What the scripts ask the server's clock with, once, in common.lua.
@@ -42,7 +42,7 @@ impl Scripts {
         let script = |name: &str| {
             let own = read(name);
             assert!(!own.contains("'TIME'"), "{name} reads the clock by itself");
-            format!("{common}{own}")
+            Script::new(&format!("{common}{own}"))
         };
         Self {
             join: script("join.lua"),
@@ -52,7 +52,7 @@ impl Scripts {
         }
     }
 
-    pub fn of(&self, command: &Command) -> &str {
+    pub fn of(&self, command: &Command) -> &Script {
         match command.op {
             Op::Join(_) => &self.join,
             Op::Beat(_) => &self.beat,

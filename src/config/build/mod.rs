@@ -4,6 +4,7 @@
 
 mod files;
 mod pools;
+mod quota;
 mod tenants;
 
 use super::errors::Report;
@@ -12,11 +13,16 @@ use super::outside::Outside;
 use super::raw::{REJECT, RawConfig, RawIdentity, RawJwt, RawTrustedHeader};
 use super::read::At;
 use crate::core::ids::{ModelName, TenantId};
-use crate::core::policy::ModelSet;
+use crate::core::policy::{ModelSet, Revision};
 use std::sync::Arc;
 
 /// Build the configuration.
-pub(super) fn build(raw: RawConfig, report: &Report<'_>, outside: &dyn Outside) -> Config {
+pub(super) fn build(
+    raw: RawConfig,
+    revision: Revision,
+    report: &Report<'_>,
+    outside: &dyn Outside,
+) -> Config {
     let files = files::Files { report, outside };
     if let Some(tls) = &raw.listen.tls {
         files.tls(tls);
@@ -25,15 +31,17 @@ pub(super) fn build(raw: RawConfig, report: &Report<'_>, outside: &dyn Outside) 
         files.writable("records.path", path);
     }
     let token = raw.admin_token_file.as_deref();
+    let tenants = raw.tenants.into_iter();
     Config {
+        revision,
         admin: Admin { token: token.and_then(|path| files.secret("admin.token_file", path)) },
         pools: raw.pools.into_iter().map(|pool| Arc::new(pools::build(pool, &files))).collect(),
-        tenants: raw.tenants.into_iter().map(|t| Arc::new(tenants::build(t.value))).collect(),
+        tenants: tenants.map(|t| Arc::new(tenants::build(t.value, revision))).collect(),
         anonymous: (raw.anonymous != REJECT).then(|| TenantId::from(raw.anonymous)),
         identity: identity(raw.identity),
         records: Records { path: raw.records_path },
         listen: raw.listen,
-        quota: raw.quota,
+        quota: quota::build(raw.quota, &files),
         slo: raw.slo,
         timeouts: raw.timeouts,
         limits: raw.limits,

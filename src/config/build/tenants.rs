@@ -4,10 +4,10 @@ use super::model_set;
 use crate::config::model::Tenant;
 use crate::config::raw::RawTenant;
 use crate::core::ids::{PoolId, TenantId};
-use crate::core::policy::{OnLimit, TenantPolicy};
+use crate::core::policy::{OnLimit, Revision, TenantPolicy};
 use std::sync::Arc;
 
-pub(super) fn build(raw: RawTenant) -> Tenant {
+pub(super) fn build(raw: RawTenant, revision: Revision) -> Tenant {
     let on_limit = if raw.queues {
         let queue = raw.queue.unwrap_or_default();
         OnLimit::Queue { max_depth: queue.max_depth, max_wait: queue.max_wait }
@@ -17,6 +17,7 @@ pub(super) fn build(raw: RawTenant) -> Tenant {
     let policy = TenantPolicy {
         id: TenantId::from(raw.id),
         max_in_flight: raw.max_in_flight,
+        revision,
         on_limit,
         models: model_set(raw.models),
         pool: raw.pool.map(PoolId::from),

@@ -8,8 +8,13 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 /// Keys whose values are never shown: they are secrets, or where one is easily written by mistake.
-const SECRET: [&str; 4] =
-    ["tenants[].api_keys", "tenants[].api_keys[]", "pools[].api_key_env", "quota.redis.url"];
+const SECRET: [&str; 5] = [
+    "tenants[].api_keys",
+    "tenants[].api_keys[]",
+    "pools[].api_key_env",
+    "quota.redis.url",
+    "quota.redis.password_env",
+];
 
 /// Longest value that is shown, in characters.
 const SHOWN: usize = 80;

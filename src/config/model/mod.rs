@@ -12,7 +12,9 @@ mod timing;
 pub use identity::{Identity, Jwks, Jwt, TrustedHeader};
 pub use listen::{Admin, Limits, Listen, TlsFiles};
 pub use pool::{Discovery, Health, Pool, PoolKind, Retries, Strategy};
-pub use quota::{OnFence, Quota, StoreKind, StrictFailover, WhenUnavailable};
+pub use quota::{
+    OnFence, Quota, QuotaFloors, Redis, RedisTls, StoreKind, StrictFailover, WhenUnavailable,
+};
 pub use runtime::{Log, LogFormat, LogLevel, OnEngineAbort, Records, Runtime, Streams};
 pub use tenant::Tenant;
 pub use timing::{Drain, Timeouts};
@@ -20,6 +22,7 @@ pub use timing::{Drain, Timeouts};
 pub use crate::core::slo::Slo;
 
 use crate::core::ids::TenantId;
+use crate::core::policy::Revision;
 use std::sync::Arc;
 
 /// One validated configuration: immutable, cheap to clone, meant to stand behind an
@@ -29,6 +32,7 @@ use std::sync::Arc;
 ///
 /// | field | section | note |
 /// |---|---|---|
+/// | `revision` | – | when the file came to its place |
 /// | `listen` | `listen` | socket addresses; TLS files if any |
 /// | `admin` | `admin` | token of the admin API, already read from its file |
 /// | `pools` | `pools[]` | at least one; ids unique; endpoints unique over all pools |
@@ -41,6 +45,7 @@ use std::sync::Arc;
 /// | `streams`, `records`, `log`, `runtime` | same | |
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
+    pub revision: Revision,
     pub listen: Listen,
     pub admin: Admin,
     pub pools: Arc<[Arc<Pool>]>,

@@ -10,10 +10,11 @@ mod tenant;
 
 pub(super) use identity::{RawIdentity, RawJwt, RawTrustedHeader};
 pub(super) use pool::{RawDiscovery, RawPool};
+pub(super) use quota::RawQuota;
 pub(super) use tenant::{RawQueue, RawTenant};
 
 use super::errors::Report;
-use super::model::{Drain, Limits, Listen, Log, Quota, Runtime, Slo, Streams, Timeouts};
+use super::model::{Drain, Limits, Listen, Log, Runtime, Slo, Streams, Timeouts};
 use super::read::kind::{label, path};
 use super::read::{At, Section};
 use super::yaml::Node;
@@ -32,7 +33,7 @@ pub(super) struct RawConfig {
     /// `reject` or a tenant id. Default `reject`.
     pub anonymous: String,
     pub identity: RawIdentity,
-    pub quota: Quota,
+    pub quota: RawQuota,
     pub slo: Slo,
     pub timeouts: Timeouts,
     pub limits: Limits,

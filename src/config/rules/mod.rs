@@ -5,8 +5,10 @@
 
 mod identity;
 mod keys;
+mod limits;
 mod listen;
 mod pools;
+mod quota;
 mod serving;
 mod tenants;
 mod timing;
@@ -23,4 +25,6 @@ pub(super) fn check(raw: &RawConfig, report: &Report<'_>) {
     serving::check(raw, report);
     identity::check(raw, report);
     timing::check(raw, report);
+    limits::check(raw, report);
+    quota::check(raw, report);
 }

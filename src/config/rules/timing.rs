@@ -18,7 +18,6 @@ pub(super) fn check(raw: &RawConfig, report: &Report<'_>) {
     let slo = &raw.slo;
     at_most(("slo.ttft", slo.ttft), ("slo.e2e", slo.e2e), report);
     drain(raw, report);
-    quota(raw, report);
 }
 
 /// Report `shorter` if it is longer than `longer` and both are written.
@@ -48,19 +47,6 @@ fn drain(raw: &RawConfig, report: &Report<'_>) {
                 format_duration(drain.cut_margin)
             ),
             format!("write more than {}", format_duration(spent)),
-        );
-    }
-}
-
-/// Replicas renew their lease four times in its length; an answer must not take longer.
-fn quota(raw: &RawConfig, report: &Report<'_>) {
-    let quota = &raw.quota;
-    if quota.operation_timeout > quota.replica_lease / 4 {
-        report.contradiction(
-            "quota.operation_timeout",
-            &["quota.replica_lease"],
-            "longer than a quarter of quota.replica_lease",
-            format!("write at most {}", format_duration(quota.replica_lease / 4)),
         );
     }
 }

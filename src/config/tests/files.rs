@@ -38,7 +38,8 @@ impl Fake {
     }
 
     fn problems(&self, text: &str) -> Vec<String> {
-        let errors = Config::parse(text, self).map_err(|errors| errors.errors().to_vec());
+        let errors =
+            Config::parse(text, Revision::FIRST, self).map_err(|errors| errors.errors().to_vec());
         let errors = errors.err().unwrap_or_default();
         errors.iter().map(|error| format!("{}: {}", error.path, error.problem)).collect()
     }
@@ -55,7 +56,7 @@ fn pair() -> (String, String) {
 fn a_pair_of_tls_files_is_accepted() {
     let (cert, key) = pair();
     let fake = Fake::default().file("/cert", cert).file("/key", key);
-    let config = Config::parse(&section(TLS), &fake).unwrap();
+    let config = Config::parse(&section(TLS), Revision::FIRST, &fake).unwrap();
     let expected = TlsFiles { cert: "/cert".into(), key: "/key".into() };
     assert_eq!(config.listen.tls, Some(expected));
 }
@@ -89,7 +90,7 @@ fn tls_files_must_exist_parse_and_belong_together() {
 fn credentials_come_from_a_variable_or_a_file_without_white_space_around() {
     let fake = Fake::default().file("/key", "from-file\n").variable("KEY", " from-env ");
     let key = |pool: &str| {
-        let config = Config::parse(&with(pool, "", ""), &fake).unwrap();
+        let config = Config::parse(&with(pool, "", ""), Revision::FIRST, &fake).unwrap();
         config.pools[0].credential.as_ref().map(|secret| secret.expose().to_owned())
     };
     assert_eq!(key(", api_key_env: KEY").as_deref(), Some("from-env"));
@@ -115,7 +116,8 @@ fn a_credential_that_cannot_be_sent_is_an_error() {
 #[test]
 fn the_admin_token_is_read_and_hidden() {
     let fake = Fake::default().file("/token", "hush\n");
-    let config = Config::parse(&section("admin: {token_file: /token}\n"), &fake).unwrap();
+    let config =
+        Config::parse(&section("admin: {token_file: /token}\n"), Revision::FIRST, &fake).unwrap();
     assert_eq!(config.admin.token, Some(Secret::from("hush")));
     assert!(!format!("{config:?}").contains("hush"));
     assert_eq!(
@@ -132,4 +134,26 @@ fn records_need_a_directory() {
     assert!(records("records.jsonl").is_empty());
     assert_eq!(records("/none/records.jsonl"), ["records.path: its directory does not exist"]);
     assert_eq!(records("/dir"), ["records.path: a directory"]);
+}
+
+#[test]
+fn what_a_process_elsewhere_names_is_not_looked_at() {
+    let text = "\
+listen: {tls: {cert: /there/tls.crt, key: /there/tls.key}}
+admin: {token_file: /there/token}
+pools:
+- {name: a, models: [a], endpoints: ['a:1'], api_key_env: STREAMGATE_NO_SUCH_VARIABLE}
+- {name: b, models: [b], endpoints: ['b:1'], api_key_file: /there/key}
+tenants: [{id: t, max_in_flight: 1}]
+anonymous: t
+records: {path: /there/records.jsonl}
+";
+    let here = Fake::default().problems(text);
+    assert_eq!(here.len(), 6, "{here:#?}");
+    let config = Config::parse_elsewhere(text).unwrap();
+    assert!(config.admin.token.is_none());
+    assert!(config.pools.iter().all(|pool| pool.credential.is_none()));
+    // Mistakes of the text itself are told all the same.
+    let errors = Config::parse_elsewhere(&text.replace("max_in_flight: 1", "max_in_flight: 0"));
+    assert_eq!(errors.unwrap_err().errors().len(), 1);
 }

@@ -2,14 +2,13 @@
 //! a line there is enough. These tests leave that one step out.
 
 use super::*;
-use std::time::Duration;
 
 fn parse(text: &str) -> Result<Config, ConfigErrors> {
     let tree = yaml::parse(text)?;
     let report = Report::new(&tree);
     let raw = raw::read(&tree, &report);
     rules::check(&raw, &report);
-    let config = build::build(raw, &report, &Process);
+    let config = build::build(raw, Revision::FIRST, &report, &Process);
     report.finish(config)
 }
 
@@ -88,27 +87,4 @@ fn a_token_has_one_source_of_keys() {
     let problem = ["identity.jwt: exactly one source of keys is needed"];
     assert_eq!(problems(&jwt("")), problem);
     assert_eq!(problems(&jwt(", jwks_url: u, jwks_file: f")), problem);
-}
-
-#[test]
-fn the_store_answers_well_within_the_lease() {
-    let config = parse(&section(
-        "quota: {store: redis, redis: {url: 'rediss://u:p@h/1'}, replica_lease: 8s, \
-         operation_timeout: 2s, when_unavailable: closed, on_fence: cut, strict_failover: wait}\n",
-    ))
-    .unwrap();
-    let expected = Quota {
-        store: StoreKind::Redis,
-        redis_url: Secret::from("rediss://u:p@h/1"),
-        replica_lease: Duration::from_secs(8),
-        operation_timeout: Duration::from_secs(2),
-        when_unavailable: WhenUnavailable::Closed,
-        on_fence: OnFence::Cut,
-        strict_failover: StrictFailover::Wait,
-    };
-    assert_eq!(config.quota, expected);
-    assert_eq!(
-        problems(&section("quota: {operation_timeout: 751ms}\n")),
-        ["quota.operation_timeout: longer than a quarter of quota.replica_lease"]
-    );
 }

@@ -6,6 +6,7 @@ mod files;
 mod forms;
 mod later_forms;
 mod pool_rules;
+mod quota;
 mod secrets;
 mod tenant_rules;
 mod unsupported;

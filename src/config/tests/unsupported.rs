@@ -3,7 +3,7 @@
 use super::*;
 
 /// One asking value for each line of the list.
-const ASKING: [(&str, &str); 15] = [
+const ASKING: [(&str, &str); 8] = [
     ("pools[].discovery", "{dns: 'engines.local:8000'}"),
     ("pools[].strategy", "expected-ttft"),
     ("tenants[].weight", "2"),
@@ -12,13 +12,6 @@ const ASKING: [(&str, &str); 15] = [
     ("tenants[].tokens_per_minute", "1000"),
     ("identity.jwt", "{issuer: i, audience: a, jwks_url: 'https://i/keys', tenant_claim: t}"),
     ("identity.trusted_header", "{name: x-tenant, from: [10.0.0.0/8]}"),
-    ("quota.store", "redis"),
-    ("quota.redis.url", "'redis://h:1'"),
-    ("quota.replica_lease", "4s"),
-    ("quota.operation_timeout", "51ms"),
-    ("quota.when_unavailable", "open"),
-    ("quota.on_fence", "cut"),
-    ("quota.strict_failover", "wait"),
 ];
 
 fn document(key: &str, value: &str) -> String {
@@ -53,12 +46,7 @@ fn the_list_and_this_test_name_the_same_keys() {
 
 #[test]
 fn its_default_asks_for_nothing_in_any_spelling() {
-    valid(&section("quota: {replica_lease: 3000ms, operation_timeout: 50000us}\n"));
-    valid(&with(
-        ", strategy: least-request",
-        ", weight: 1, priority: 0",
-        "quota: {store: memory}\n",
-    ));
+    valid(&with(", strategy: least-request", ", weight: 1, priority: 0", ""));
 }
 
 #[test]

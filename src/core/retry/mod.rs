@@ -7,6 +7,7 @@
 //! | failure | again? | endpoint | else |
 //! |---|---|---|---|
 //! | no connection | yes | down | `upstream_unreachable` |
+//! | no connection for want of a descriptor, port or memory of our own | yes | – | `no_endpoint` |
 //! | pooled connection was closed, no byte of the request acknowledged | yes, there too, uncounted | – | `upstream_unreachable` |
 //! | pooled connection was closed, the request taken, no byte of an answer | stream or read: the same; answer: no | – ; down | `upstream_unreachable` |
 //! | connection ended before an answer, or after an interim one or half a head | stream or read: once; answer: no | down | `upstream_unreachable` |
@@ -51,6 +52,9 @@ const ENGINE_DEAD: &str = "EngineCore encountered an issue";
 pub enum Failure<'a> {
     /// Refused, unreachable or not in time; nothing was sent.
     NotConnected,
+    /// This process could not open a connection, whoever is at the other end
+    /// ([`is_own_shortage`](super::shortage::is_own_shortage)); nothing was sent.
+    OwnShortage,
     /// A connection from the pool of idle ones turned out to be closed: no byte of an answer came,
     /// and the engine's side acknowledged no byte of the request. `after`: since it was chosen.
     Untaken { after: Duration },
@@ -171,6 +175,7 @@ impl Attempts {
         let lost = if self.kind == Kind::Answer { Work::Unknown } else { Work::Lost };
         match failure {
             Failure::NotConnected => (Work::None, Some(Mark::Unreachable), unreachable),
+            Failure::OwnShortage => (Work::None, None, End::Refuse(Reason::NoEndpoint)),
             Failure::Untaken { .. } | Failure::Unanswered { .. } if stale => {
                 (Work::None, None, unreachable)
             }

@@ -2,8 +2,11 @@
 //! shows progress. Until then nothing reaches the client, so a lost attempt is unseen.
 
 use super::work::Attempt;
+use crate::admission::Permit;
 use crate::core::api::Api;
 use crate::core::retry::Failure;
+use crate::core::seldom::Seldom;
+use crate::core::shortage::is_own_shortage;
 use crate::core::stream::{
     EngineError, PlainAnswer, Progress, StreamTracker, TrackerOptions, plain_answer,
 };
@@ -25,6 +28,8 @@ const ERROR_BODY: usize = 64 * 1024;
 const PLAIN_BODY: usize = 4 * 1024 * 1024;
 /// Time for an error's body to arrive after its head.
 const ERROR_BODY_TIME: Duration = Duration::from_secs(5);
+/// Longest silence of the log about connections that could not be opened.
+static SHORT: Seldom = Seldom::new(Duration::from_secs(5));
 
 /// What to ask and how to read the answer.
 pub(super) struct Question<'a> {
@@ -35,6 +40,8 @@ pub(super) struct Question<'a> {
     pub head_hold: Duration,
     /// When this search for an answer ends by itself.
     pub first_byte: Instant,
+    /// Asked before anything is sent: the slot may have been lost while we connected.
+    pub permit: &'a Permit,
 }
 
 /// An engine's answer, of which the client has seen nothing.
@@ -58,6 +65,10 @@ pub(super) enum ReplyBody {
 pub(super) enum Lost {
     /// No connection. The engine saw nothing.
     NotConnected { refused: bool },
+    /// This process could open no connection. No engine saw anything.
+    OwnShortage,
+    /// The slot was lost before anything was sent. No other engine may be asked either.
+    NoSlot,
     /// The connection ended before an answer.
     Unanswered(Unanswered),
     /// An answer of 500 or above, read whole.
@@ -76,7 +87,8 @@ impl Lost {
     /// In the words of the retry rules; the attempt was made `after` ago.
     pub fn as_failure(&self, after: Duration) -> Failure<'_> {
         match self {
-            Self::NotConnected { .. } => Failure::NotConnected,
+            Self::NotConnected { .. } | Self::NoSlot => Failure::NotConnected,
+            Self::OwnShortage => Failure::OwnShortage,
             Self::Unanswered(Unanswered::Untaken) => Failure::Untaken { after },
             Self::Unanswered(how) => {
                 Failure::Unanswered { reused: *how == Unanswered::ReusedClosed, after }
@@ -99,14 +111,15 @@ pub(super) async fn attempt(
     attempt: &mut Attempt,
 ) -> Result<Reply, Lost> {
     let connected = engines.connect(attempt.lease.address()).await;
-    let call = attempt.call.insert(connected.map_err(|error| Lost::NotConnected {
-        refused: matches!(error.etype(), ErrorType::ConnectRefused),
-    })?);
+    let call = attempt.call.insert(connected.map_err(|error| not_connected(&error))?);
     let mut head = question.head.clone();
     if !head.headers.contains_key(header::HOST) {
         // From HTTP/1.0; in HTTP/1.1 there must be one.
         let host = head.insert_header(header::HOST, attempt.lease.address().to_string());
         host.map_err(|_| Lost::Unanswered(Unanswered::Lost))?;
+    }
+    if !question.permit.may_begin() {
+        return Err(Lost::NoSlot);
     }
     if let Err(error) = call.ask(head, question.body).await {
         tracing::debug!(error = error.etype().as_str(), "no answer from the engine");
@@ -123,6 +136,17 @@ pub(super) async fn attempt(
         200 if question.api != Api::Plain => hold_plain(call, head, question).await,
         _ => Ok(Reply { head, body: ReplyBody::Plain { read: Bytes::new() } }),
     }
+}
+
+fn not_connected(error: &pingora_core::Error) -> Lost {
+    let cause = error.root_cause();
+    if !is_own_shortage(cause) {
+        return Lost::NotConnected { refused: *error.etype() == ErrorType::ConnectRefused };
+    }
+    if let Some(silent) = SHORT.pass(Instant::now().into_std()) {
+        tracing::warn!(error = %cause, silent, "no connection to an engine for want of a descriptor, port or memory");
+    }
+    Lost::OwnShortage
 }
 
 /// Hold the head until the stream shows progress, the hold ran out, or the openings grew large.

@@ -60,7 +60,8 @@ impl Break {
             Self::Idle => "stream_idle_timeout",
             Self::Total => "total_timeout",
             Self::Cut(CutCause::Operator) => "cut_by_operator",
-            Self::Cut(_) => "draining",
+            Self::Cut(CutCause::Fence) => "quota_fence",
+            Self::Cut(CutCause::Drain | CutCause::EndpointDrain) => "draining",
         }
     }
 
@@ -74,7 +75,10 @@ impl Break {
             Self::Idle => "The engine fell silent before the stream was complete.",
             Self::Total => "The request took longer than is allowed.",
             Self::Cut(CutCause::Operator) => "The stream was ended by an operator.",
-            Self::Cut(_) => "The stream was cut by a shutdown before it was complete.",
+            Self::Cut(CutCause::Fence) => "The stream was cut: this replica lost its quota lease.",
+            Self::Cut(CutCause::Drain | CutCause::EndpointDrain) => {
+                "The stream was cut by a shutdown before it was complete."
+            }
         }
     }
 

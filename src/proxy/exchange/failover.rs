@@ -7,6 +7,7 @@ use super::attempt::{Lost, Question, Reply, attempt};
 use super::ingress::Request;
 use super::run::{Context, total_passed};
 use super::work::{Attempt, Work};
+use crate::admission::Permit;
 use crate::config::{OnEngineAbort, PoolKind};
 use crate::core::cause::Selection;
 use crate::core::outcome::Outcome;
@@ -46,7 +47,7 @@ pub(super) async fn find(
     let holder = permit.holder();
     // Pinned where it is made: `select!` would move it several times, and it is large.
     let mut search =
-        pin!(Search { context, request, head, first_byte, account, holder }.run(attempt));
+        pin!(Search { context, request, head, first_byte, account, permit }.run(attempt));
     tokio::select! {
         biased;
         found = &mut search => found,
@@ -86,7 +87,7 @@ struct Search<'a> {
     head: RequestHeader,
     first_byte: Instant,
     account: &'a mut Account,
-    holder: &'a crate::admission::Holder,
+    permit: &'a Permit,
 }
 
 impl Search<'_> {
@@ -105,6 +106,9 @@ impl Search<'_> {
                 Ok(reply) => return Ok(Found::Reply(Box::new(reply))),
                 Err(lost) => lost,
             };
+            if matches!(lost, Lost::NoSlot) {
+                return Err(slot_lost());
+            }
             let next = attempts.failed(&running.lease, lost.as_failure(asked.elapsed()), false);
             tracing::debug!(endpoint = %running.lease.id(), ?next, "an attempt failed");
             self.context.gateway.engines.end(&mut running.call).await;
@@ -127,7 +131,7 @@ impl Search<'_> {
             (PoolKind::Engines, _) => Selection::LeastRequest,
         };
         self.context.gateway.telemetry.selected(self.context.pool.id(), selection);
-        self.holder.set_endpoint(lease.id().clone());
+        self.permit.holder().set_endpoint(lease.id().clone());
         self.account.endpoint = Some(lease.id().clone());
         self.account.attempts += 1;
     }
@@ -145,6 +149,7 @@ impl Search<'_> {
             },
             head_hold: config.timeouts.head_hold,
             first_byte: self.first_byte,
+            permit: self.permit,
         };
         let answer = attempt(&self.context.gateway.engines, &question, running).await;
         self.account.upstream_status = match &answer {
@@ -172,7 +177,7 @@ fn give_up(end: End, last: Option<Lost>) -> Result<Found, Stop> {
         (End::PassOn, Some(Lost::Status { head, body })) => Ok(Found::ErrorAnswer { head, body }),
         (End::PassOn, Some(Lost::EarlyError(error))) => Err(early_error(error.status)),
         (End::Refuse(reason), last) => Err(Stop::Refuse(
-            outcome_of(reason, last.is_some()),
+            outcome_of(reason, last.as_ref()),
             Rejection::new(reason, message_of(reason, last.as_ref())),
         )),
         (End::PassOn | End::Broken, last) => {
@@ -185,17 +190,18 @@ fn give_up(end: End, last: Option<Lost>) -> Result<Found, Stop> {
 
 /// A refusal for which no engine was at fault is a rejection; after a failed attempt it is the
 /// engines' error.
-fn outcome_of(reason: Reason, attempted: bool) -> Outcome {
-    match reason {
-        Reason::UpstreamTimeout => Outcome::TimedOut,
-        Reason::UpstreamUnreachable => Outcome::UpstreamError,
-        _ if attempted => Outcome::UpstreamError,
-        _ => Outcome::Rejected,
+fn outcome_of(reason: Reason, last: Option<&Lost>) -> Outcome {
+    match (reason, last) {
+        (Reason::UpstreamTimeout, _) => Outcome::TimedOut,
+        (Reason::UpstreamUnreachable, _) => Outcome::UpstreamError,
+        (_, None | Some(Lost::OwnShortage)) => Outcome::Rejected,
+        (_, Some(_)) => Outcome::UpstreamError,
     }
 }
 
 fn message_of(reason: Reason, last: Option<&Lost>) -> &'static str {
     match (reason, last) {
+        (_, Some(Lost::OwnShortage)) => "This replica can open no connection now.",
         (Reason::NoEndpoint, Some(_)) => "The engines of this model are being restarted.",
         (Reason::NoEndpoint, None) => "No engine of this model can be used now.",
         (Reason::PoolSaturated, _) => "The engines of this model are at their limit.",
@@ -206,6 +212,12 @@ fn message_of(reason: Reason, last: Option<&Lost>) -> &'static str {
         (_, Some(Lost::HalfStatus(_))) => "The engine's error answer was not whole.",
         _ => "The engine closed the connection unanswered.",
     }
+}
+
+/// This replica lost its quota lease between the grant and the first byte.
+fn slot_lost() -> Stop {
+    let message = "Whether a slot is free cannot be told at the moment.";
+    Stop::refuse(Rejection::new(Reason::QuotaUnavailable, message))
 }
 
 /// The honest status of a stream whose first word was an error.

@@ -100,9 +100,7 @@ impl Stop {
             CutCause::EndpointDrain => {
                 (Reason::NoEndpoint, "The engine of this request is being taken out of service.")
             }
-            CutCause::Fence => {
-                (Reason::QuotaUnavailable, "Whether the slot is still held cannot be told.")
-            }
+            CutCause::Fence => (Reason::QuotaUnavailable, "This replica lost its quota lease."),
         };
         Self::Refuse(broken::cut_outcome(cause), Rejection::new(reason, message))
     }

@@ -10,7 +10,7 @@ pub(in crate::config) use address::{cidr, endpoint, header_name, socket};
 pub(in crate::config) use measure::{duration, size, whole};
 pub(in crate::config) use secret::{key_hash, redis_url, variable};
 pub use words::is_label;
-pub(in crate::config) use words::{flag, label, one_of, path, text, url_path};
+pub(in crate::config) use words::{flag, key_prefix, label, one_of, path, text, url_path};
 
 /// A value that does not fit.
 #[derive(Debug, PartialEq, Eq)]

@@ -39,6 +39,18 @@ pub(in crate::config) fn label(value: &Value) -> Result<String, Wrong> {
     })
 }
 
+/// The beginning of keys in a Redis. No braces: those mark what a cluster places by.
+pub(in crate::config) fn key_prefix(value: &Value) -> Result<String, Wrong> {
+    let prefix = text(value)?;
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | ':' | '-');
+    (prefix.len() <= 64 && prefix.chars().all(fits)).then_some(prefix).ok_or_else(|| {
+        Wrong::new(
+            "not usable as the beginning of a key",
+            "use 1 to 64 letters, digits, `.`, `_`, `:` or `-`",
+        )
+    })
+}
+
 /// A file path.
 pub(in crate::config) fn path(value: &Value) -> Result<PathBuf, Wrong> {
     text(value).map(PathBuf::from)

@@ -146,6 +146,9 @@ end
 -- Own entries and rows are written anew. fv = v: an older command of this incarnation that is still
 -- under way is refused for every leaf.
 local ends = now + (is_floor(inc) and floor_ms or lease_ms)
+if live(lease) then
+  ends = math.max(ends, lease.e) -- never shorter than before: nx relies on it
+end
 local out = { 'L|' .. inc, show_lease(ends, v, v) }
 local sums = {}
 for field in pairs(d.fields[inc] or {}) do

@@ -1,0 +1,8 @@
+//! Commands and answers as bytes: the layouts of docs/quota-protocol.md, section 3.
+
+mod decode;
+mod encode;
+mod scripts;
+
+pub(super) use decode::answer;
+pub(super) use encode::Encoder;
