@@ -20,11 +20,15 @@
 //! * The choice and the count are one step: no endpoint gets more than its limit from this
 //!   process. It neither blocks nor does I/O; names are resolved and health is probed by the
 //!   pool's one keeper task.
+//! * Where endpoints are not listed, the pool's one finder task follows their source and tells the
+//!   pool (`discovery`). What the source says of an endpoint and what requests and probes see of it
+//!   are kept apart: it is chosen only if neither speaks against it.
 //! * Rules without I/O are in core: `routing` (the choice), `endpoint_health` (may it be chosen),
-//!   `retry` (what follows from a failure), `retry_budget`.
+//!   `retry` (what follows from a failure), `retry_budget`, `discovery` (slices to endpoints).
 
 pub mod attempts;
 mod counts;
+mod discovery;
 pub mod endpoint;
 mod keeper;
 pub mod pool;
