@@ -15,6 +15,7 @@ mod broken;
 mod cancel;
 mod discovery;
 mod drain;
+mod early;
 mod failover;
 mod headers;
 mod identity;

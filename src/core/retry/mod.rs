@@ -8,8 +8,9 @@
 //! |---|---|---|---|
 //! | no connection | yes | down | `upstream_unreachable` |
 //! | no connection for want of a descriptor, port or memory of our own | yes | – | `no_endpoint` |
-//! | pooled connection was closed while idle | yes, there too, uncounted | – | `upstream_unreachable` |
-//! | connection ended before an answer | stream or read: once; answer: no | down | `upstream_unreachable` |
+//! | pooled connection was closed, no byte of the request acknowledged | yes, there too, uncounted | – | `upstream_unreachable` |
+//! | pooled connection was closed, the request taken, no byte of an answer | stream or read: the same; answer: no | – ; down | `upstream_unreachable` |
+//! | connection ended before an answer, or after an interim one or half a head | stream or read: once; answer: no | down | `upstream_unreachable` |
 //! | answer "shutting down" (vLLM while it drains) | yes | draining | `no_endpoint` |
 //! | answer "queue full" (503) | yes | – | `pool_saturated` |
 //! | any other 503 of an engine | yes | – | the engine's answer |
@@ -63,9 +64,13 @@ pub enum Failure<'a> {
     /// This process could not open a connection, whoever is at the other end
     /// ([`is_own_shortage`](super::shortage::is_own_shortage)); nothing was sent.
     OwnShortage,
-    /// The connection ended before any byte of an answer, `after` the request was written.
+    /// A connection from the pool of idle ones turned out to be closed: no byte of an answer came,
+    /// and the engine's side acknowledged no byte of the request. `after`: since it was chosen.
+    Untaken { after: Duration },
+    /// The connection ended before the whole head of an answer, `after` it was chosen.
     Unanswered {
-        /// It came from the pool of idle connections.
+        /// It came from the pool of idle connections and was closed before any byte of an answer,
+        /// interim ones included; but the engine's side has at least a part of the request.
         reused: bool,
         after: Duration,
     },
@@ -165,7 +170,7 @@ impl Attempts {
     /// Judge the failure of the present attempt. `client_has_bytes`: the answer was already
     /// passed on in part.
     pub fn fail(&mut self, failure: Failure<'_>, client_has_bytes: bool) -> Judgement {
-        let stale = is_stale(failure) && self.stale < MAX_STALE;
+        let stale = is_stale(failure, self.kind) && self.stale < MAX_STALE;
         let (work, mark, end) = self.weigh(failure, stale);
         self.stale += u32::from(stale);
         self.failed += u32::from(!stale);
@@ -191,8 +196,10 @@ impl Attempts {
             Failure::NotConnected => (Work::None, Some(Mark::Unreachable), unreachable),
             Failure::Refused => (Work::None, Some(Mark::Refused), unreachable),
             Failure::OwnShortage => (Work::None, None, End::Refuse(Reason::NoEndpoint)),
-            Failure::Unanswered { .. } if stale => (Work::None, None, unreachable),
-            Failure::Unanswered { .. } | Failure::LostEarly => {
+            Failure::Untaken { .. } | Failure::Unanswered { .. } if stale => {
+                (Work::None, None, unreachable)
+            }
+            Failure::Untaken { .. } | Failure::Unanswered { .. } | Failure::LostEarly => {
                 (lost, Some(Mark::Lost), unreachable)
             }
             Failure::Status { status, body } => self.weigh_status(status, body),
@@ -221,8 +228,17 @@ impl Attempts {
     }
 }
 
-fn is_stale(failure: Failure<'_>) -> bool {
-    matches!(failure, Failure::Unanswered { reused: true, after } if after <= STALE_WITHIN)
+/// Whether the connection is taken for one that was closed while idle. What its engine has taken
+/// may have been begun all the same (a process that dies of it closes in the same way), so an
+/// answer, which must not be worked out twice, is not repeated then.
+fn is_stale(failure: Failure<'_>, kind: Kind) -> bool {
+    match failure {
+        Failure::Untaken { after } => after <= STALE_WITHIN,
+        Failure::Unanswered { reused, after } => {
+            reused && after <= STALE_WITHIN && kind != Kind::Answer
+        }
+        _ => false,
+    }
 }
 
 /// What an engine's error is known to mean.

@@ -1,5 +1,6 @@
 use super::Failure::{
     EarlyError, LostEarly, NotConnected, OwnShortage, Refused, Status, TimedOut, Unanswered,
+    Untaken,
 };
 use super::*;
 use proptest::prelude::*;
@@ -69,10 +70,23 @@ fn a_stale_pooled_connection_says_nothing_about_its_endpoint() {
     assert_eq!(first(unanswered(true, 101)), first(unanswered(false, 3)));
 
     // A second one looks like an engine that dies of the request.
+    let untaken = Untaken { after: Duration::from_millis(3) };
     let mut attempts = Attempts::new(5, Kind::Answer, false);
-    assert_eq!(attempts.fail(stale, false), free);
+    assert_eq!(attempts.fail(untaken, false), free);
     assert_eq!(attempts.failed(), 0);
-    assert_eq!(attempts.fail(stale, false), judged(Some(Mark::Lost), false, UNREACHABLE));
+    assert_eq!(attempts.fail(untaken, false), judged(Some(Mark::Lost), false, UNREACHABLE));
+}
+
+#[test]
+fn an_answer_is_repeated_only_if_the_engine_took_nothing_of_its_request() {
+    let lost = judged(Some(Mark::Lost), false, UNREACHABLE);
+    let answer = |failure| Attempts::new(3, Kind::Answer, false).fail(failure, false);
+    assert_eq!(answer(unanswered(true, 0)), lost);
+    assert_eq!(answer(Untaken { after: Duration::from_millis(101) }), lost);
+    assert!(answer(Untaken { after: Duration::ZERO }).again);
+    for kind in [Kind::Stream, Kind::Read] {
+        assert!(Attempts::new(3, kind, false).fail(unanswered(true, 0), false).again);
+    }
 }
 
 #[test]
@@ -83,7 +97,6 @@ fn an_unanswered_stream_or_read_is_repeated_once_and_an_answer_is_not() {
         let judgement = Attempts::new(3, kind, false).fail(unanswered(false, 0), false);
         assert_eq!(judgement, judged(lost, again, UNREACHABLE));
     }
-    assert!(Attempts::new(3, Kind::Answer, false).fail(unanswered(true, 0), false).again);
 }
 
 #[test]

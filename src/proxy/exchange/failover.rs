@@ -8,7 +8,7 @@ use super::ingress::Request;
 use super::run::{Context, total_passed};
 use super::work::{Attempt, Work};
 use crate::admission::Permit;
-use crate::config::OnEngineAbort;
+use crate::config::{OnEngineAbort, PoolKind};
 use crate::core::cause::Selection;
 use crate::core::outcome::Outcome;
 use crate::core::reason::Reason;
@@ -45,17 +45,23 @@ pub(super) async fn find(
     let head = upstream_head(context, client, request, account)?;
     let Work { permit, attempt, .. } = work;
     let holder = permit.holder();
+    // Pinned where it is made: `select!` would move it several times, and it is large.
+    let mut search =
+        pin!(Search { context, request, head, first_byte, account, permit }.run(attempt));
     tokio::select! {
         biased;
-        found = Search { context, request, head, first_byte, account, permit }.run(attempt) => found,
+        found = &mut search => found,
         () = client.gone() => Err(Stop::Gone("first byte")),
         cause = holder.cut() => Err(Stop::cut(cause)),
-        () = sleep_until(context.total) => Err(Stop::Refuse(Outcome::TimedOut, total_passed())),
-        () = sleep_until(first_byte) => Err(Stop::Refuse(
-            Outcome::TimedOut,
-            Rejection::new(Reason::UpstreamTimeout, "The engine produced nothing in time."),
-        )),
+        () = sleep_until(context.total.min(first_byte)) => {
+            let late = if context.total <= first_byte { total_passed() } else { too_late() };
+            Err(Stop::Refuse(Outcome::TimedOut, late))
+        }
     }
+}
+
+fn too_late() -> Rejection {
+    Rejection::new(Reason::UpstreamTimeout, "The engine produced nothing in time.")
 }
 
 fn upstream_head(
@@ -156,7 +162,13 @@ impl Search<'_> {
     }
 
     fn chosen(&mut self, lease: &EndpointLease, again: bool) {
-        let selection = if again { Selection::Retry } else { Selection::LeastRequest };
+        let pool = self.context.pool.spec();
+        let selection = match (pool.kind, pool.endpoints.len()) {
+            _ if again => Selection::Retry,
+            (PoolKind::Gateway, _) => Selection::Gateway,
+            (PoolKind::Engines, 1) => Selection::Only,
+            (PoolKind::Engines, _) => Selection::LeastRequest,
+        };
         self.context.gateway.telemetry.selected(self.context.pool.id(), selection);
         self.permit.holder().set_endpoint(lease.id().clone());
         self.account.endpoint = Some(lease.id().clone());
