@@ -222,7 +222,7 @@ impl EndpointLease {
         async move {
             if departures.changed().await.is_err() {
                 // Only without an endpoint, which this lease or the caller's end outlives.
-                std::future::pending().await
+                std::future::pending::<()>().await;
             }
         }
     }

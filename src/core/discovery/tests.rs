@@ -1,6 +1,7 @@
 use super::Availability::{Leaving, NotReady, Ready};
 use super::*;
 use proptest::prelude::*;
+use std::slice::from_ref;
 
 const PORT: PortRef = PortRef::Number(8000);
 
@@ -74,8 +75,9 @@ fn of_one_pod_in_two_slices_the_later_state_counts() {
     let starts = SliceEndpoint { ready: Some(false), ..pod("10.0.0.1", "a") };
     for (one, other, is) in [(&ready, &leaves, Leaving), (&starts, &ready, Ready)] {
         let expected = [("10.0.0.1:8000".to_owned(), is)];
-        assert_eq!(found(&[slice(&[one.clone()]), slice(&[other.clone()])]), expected);
-        assert_eq!(found(&[slice(&[other.clone()]), slice(&[one.clone()])]), expected);
+        let (one, other) = (slice(from_ref(one)), slice(from_ref(other)));
+        assert_eq!(found(&[one.clone(), other.clone()]), expected);
+        assert_eq!(found(&[other, one]), expected);
     }
 }
 

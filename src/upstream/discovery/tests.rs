@@ -157,7 +157,7 @@ async fn a_finder_lives_as_long_as_its_source_is_asked_for() {
     let (one, two) = (source(), Discovery::Dns("other:8000".to_owned()));
     let pools = Pools::new(&[discovering(Some(one.clone()))]);
     pools.keep();
-    assert_eq!(pools.sources(), [one.clone()]);
+    assert_eq!(pools.sources(), std::slice::from_ref(&one));
     pools.update(&[discovering(Some(two.clone()))]);
     assert_eq!(pools.sources(), [two]);
     pools.update(&[Arc::new(spec(&[A]))]);
