@@ -43,9 +43,10 @@ async fn readyz(State(admin): State<Arc<Admin>>) -> Response {
     let awaits_endpoints = admin.observe.awaits_endpoints();
     let ready = state == DrainPhase::Serving && !awaits_endpoints;
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    let answer = serde_json::json!({
-        "ready": ready, "state": state, "awaits_endpoints": awaits_endpoints,
-    });
+    let mut answer = serde_json::json!({"ready": ready, "state": state});
+    if awaits_endpoints {
+        answer["awaits_endpoints"] = true.into();
+    }
     (status, Json(answer)).into_response()
 }
 
