@@ -26,7 +26,7 @@ pub struct Wait {
 }
 
 impl Wait {
-    fn limit(&self, default: Duration) -> Result<Duration, Refusal> {
+    pub(super) fn limit(&self, default: Duration) -> Result<Duration, Refusal> {
         let Some(text) = &self.wait else { return Ok(default) };
         match humantime::parse_duration(text) {
             Ok(limit) if limit <= MAX_WAIT => Ok(limit),
@@ -104,7 +104,7 @@ pub async fn cut(
     Err(Refusal::new(StatusCode::NOT_FOUND, "no_such_request", message))
 }
 
-fn permit(
+pub(super) fn permit(
     admin: &Admin,
     action: Action,
     call: &'static str,

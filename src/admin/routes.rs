@@ -1,7 +1,7 @@
 //! Paths of the admin port, and the calls that only read.
 
 use super::answers::{Refusal, common_headers};
-use super::{Admin, actions, page};
+use super::{Admin, actions, endpoint_drain, page};
 use crate::core::observe::{DrainPhase, HolderState, State as Now};
 use crate::telemetry;
 use axum::extract::{Request, State};
@@ -27,6 +27,10 @@ pub fn router(admin: Arc<Admin>) -> Router {
         .route("/api/v1/holders", get(holders))
         .route("/api/v1/holders/{request_id}", delete(actions::cut))
         .route("/api/v1/drain", post(actions::drain))
+        .route(
+            "/api/v1/endpoints/{endpoint}/drain",
+            post(endpoint_drain::drain).delete(endpoint_drain::restore),
+        )
         .fallback(no_such_path)
         .method_not_allowed_fallback(async || wrong_method())
         .layer(middleware::from_fn(contain_panic))
@@ -56,6 +60,7 @@ async fn state(State(admin): State<Arc<Admin>>) -> Json<Now> {
         pools: observe.pools(),
         store: observe.store(),
         drain: observe.drain(),
+        endpoint_drains: admin.endpoints.states(),
     })
 }
 

@@ -3,6 +3,7 @@
 pub mod cli;
 pub mod commands;
 mod compose;
+mod engines;
 mod listener;
 mod observer;
 mod reload;

@@ -94,6 +94,10 @@ impl Endpoint {
         self.judge(EndpointHealth::order_drain);
     }
 
+    pub(super) fn mark_from_fleet(&self, since: std::time::Instant) {
+        self.judge(|health, now| health.mark_from_fleet(since, now));
+    }
+
     pub(super) fn restore(&self) {
         self.judge(EndpointHealth::restore);
     }

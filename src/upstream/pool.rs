@@ -12,6 +12,7 @@ use crate::core::retry_budget::RetryBudget;
 use crate::core::routing::{Candidate, NoChoice, least_in_flight};
 use crate::core::sync::lock;
 use arc_swap::ArcSwap;
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::sync::Notify;
@@ -27,6 +28,11 @@ pub struct Pool {
     budget: Mutex<RetryBudget>,
     demand: AtomicU64,
     keeper: Arc<Notify>,
+    /// Names that drain by an order, whether or not they are endpoints at the moment. Locked
+    /// inside `endpoints`.
+    ordered: Mutex<HashSet<EndpointId>>,
+    /// Rings when an endpoint may have changed its state.
+    changes: Notify,
 }
 
 impl Pool {
@@ -42,6 +48,8 @@ impl Pool {
             budget: Mutex::new(budget),
             demand: AtomicU64::new(0),
             keeper: Arc::new(Notify::new()),
+            ordered: Mutex::default(),
+            changes: Notify::new(),
         };
         pool.set_endpoints(&names);
         Arc::new(pool)
@@ -80,7 +88,10 @@ impl Pool {
                     }
                     None => Arc::new(Endpoint::new(name.clone(), rules, Arc::clone(&self.keeper))),
                 };
-            *endpoints = names.iter().map(keep_or_make).collect();
+            let named: Vec<_> = names.iter().map(keep_or_make).collect();
+            let ordered = lock(&self.ordered);
+            named.iter().filter(|one| ordered.contains(&one.id)).for_each(|one| one.order_drain());
+            *endpoints = named;
         }
         self.keeper.notify_one();
     }
@@ -129,9 +140,36 @@ impl Pool {
         DemandGuard(Arc::clone(self))
     }
 
-    /// Stop choosing `endpoint`; requests on it go on. `false`: it is not of this pool.
+    /// Stop choosing `endpoint`; requests on it go on. Whatever was chosen before is counted when
+    /// this returns. `false`: it is not of this pool.
     pub fn drain_endpoint(&self, endpoint: &str) -> bool {
-        self.find(endpoint).map(|endpoint| endpoint.order_drain()).is_some()
+        self.judge(endpoint, |endpoint| endpoint.order_drain())
+    }
+
+    /// The same until [`serve`](Self::serve), also if it becomes an endpoint only later.
+    pub fn stop(&self, endpoint: &EndpointId) {
+        let endpoints = lock(&self.endpoints);
+        lock(&self.ordered).insert(endpoint.clone());
+        endpoints.iter().filter(|known| known.id == *endpoint).for_each(|one| one.order_drain());
+    }
+
+    /// Undo [`stop`](Self::stop) and [`mark`](Self::mark).
+    pub fn serve(&self, endpoint: &EndpointId) {
+        let endpoints = lock(&self.endpoints);
+        lock(&self.ordered).remove(endpoint);
+        endpoints.iter().filter(|known| known.id == *endpoint).for_each(|one| one.restore());
+    }
+
+    /// Another replica was told by the engine at `since` that it shuts down. Whatever was chosen
+    /// before is counted when this returns.
+    pub fn mark(&self, endpoint: &EndpointId, since: std::time::Instant) {
+        self.judge(endpoint.as_str(), |endpoint| endpoint.mark_from_fleet(since));
+    }
+
+    /// Requests on `endpoint`, from the choice to the end of the engine's work; `None`: it is not
+    /// of this pool.
+    pub fn in_flight(&self, endpoint: &str) -> Option<u64> {
+        self.find(endpoint).map(|endpoint| endpoint.state(Instant::now()).in_flight)
     }
 
     /// Undo [`drain_endpoint`](Self::drain_endpoint), or a drain the engine itself announced.
@@ -162,7 +200,7 @@ impl Pool {
     }
 
     /// Whether the pool is one gateway that routes by itself.
-    pub(super) fn is_gateway(&self) -> bool {
+    pub fn is_gateway(&self) -> bool {
         self.spec.load().kind == PoolKind::Gateway
     }
 
@@ -177,6 +215,24 @@ impl Pool {
     /// Rings when an endpoint changed its state or the set changed.
     pub(super) fn bell(&self) -> &Notify {
         &self.keeper
+    }
+
+    /// Resolves when an endpoint may have changed its state since this call, or since the last
+    /// one resolved; the keeper must run. Cancel-safe.
+    pub async fn changed(&self) {
+        self.changes.notified().await;
+    }
+
+    /// For the keeper: it was woken.
+    pub(super) fn announce(&self) {
+        self.changes.notify_one();
+    }
+
+    /// Under the choice lock, so that no choice is half made.
+    fn judge(&self, endpoint: &str, judge: impl FnOnce(&Endpoint)) -> bool {
+        let endpoints = lock(&self.endpoints);
+        let known = endpoints.iter().find(|known| known.id.as_str() == endpoint);
+        known.map(|endpoint| judge(endpoint)).is_some()
     }
 
     fn find(&self, endpoint: &str) -> Option<Arc<Endpoint>> {

@@ -3,11 +3,12 @@
 use super::keeper::Keeper;
 use super::pool::Pool;
 use crate::config;
-use crate::core::ids::PoolId;
+use crate::core::ids::{EndpointId, PoolId};
 use crate::core::observe::PoolState;
 use crate::core::sync::lock;
 use arc_swap::ArcSwap;
-use std::collections::HashMap;
+use futures::future::select_all;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 
 /// Every configured pool. One per process.
@@ -15,6 +16,9 @@ use std::sync::{Arc, Mutex};
 pub struct Pools {
     pools: ArcSwap<Vec<Arc<Pool>>>,
     keepers: Mutex<HashMap<PoolId, Keeper>>,
+    /// Endpoints that drain by an order. Locked while the pools are replaced, so that a new pool
+    /// knows them before it can be found.
+    ordered: Mutex<HashSet<EndpointId>>,
 }
 
 impl Pools {
@@ -22,7 +26,11 @@ impl Pools {
     /// [`keep`](Self::keep).
     pub fn new<'c>(specs: impl IntoIterator<Item = &'c Arc<config::Pool>>) -> Self {
         let pools = specs.into_iter().map(|spec| Pool::new(Arc::clone(spec))).collect();
-        Self { pools: ArcSwap::from_pointee(pools), keepers: Mutex::default() }
+        Self {
+            pools: ArcSwap::from_pointee(pools),
+            keepers: Mutex::default(),
+            ordered: Mutex::default(),
+        }
     }
 
     /// Start the keepers that are missing and end those of pools that left. Call it once the
@@ -39,6 +47,7 @@ impl Pools {
 
     /// A reload: pools that stay keep their endpoints' health and all counts.
     pub fn update<'c>(&self, specs: impl IntoIterator<Item = &'c Arc<config::Pool>>) {
+        let ordered = lock(&self.ordered);
         let known = self.pools.load();
         let keep_or_make =
             |spec: &Arc<config::Pool>| match known.iter().find(|pool| *pool.id() == spec.id) {
@@ -46,9 +55,14 @@ impl Pools {
                     pool.update(Arc::clone(spec));
                     Arc::clone(pool)
                 }
-                None => Pool::new(Arc::clone(spec)),
+                None => {
+                    let pool = Pool::new(Arc::clone(spec));
+                    ordered.iter().for_each(|endpoint| pool.stop(endpoint));
+                    pool
+                }
             };
         self.pools.store(Arc::new(specs.into_iter().map(keep_or_make).collect()));
+        drop(ordered);
         let kept = !lock(&self.keepers).is_empty();
         if kept {
             self.keep();
@@ -64,6 +78,32 @@ impl Pools {
     pub fn of_endpoint(&self, endpoint: &str) -> Option<Arc<Pool>> {
         let has = |pool: &&Arc<Pool>| pool.endpoint_phase(endpoint).is_some();
         self.pools.load().iter().find(has).map(Arc::clone)
+    }
+
+    /// Stop choosing `endpoint` until [`serve`](Self::serve), in whatever pool it is or comes to
+    /// be. Whatever was chosen before is counted when this returns.
+    pub fn stop(&self, endpoint: &EndpointId) {
+        let mut ordered = lock(&self.ordered);
+        ordered.insert(endpoint.clone());
+        self.pools.load().iter().for_each(|pool| pool.stop(endpoint));
+    }
+
+    /// Undo [`stop`](Self::stop), or a drain the engine itself announced.
+    pub fn serve(&self, endpoint: &EndpointId) {
+        let mut ordered = lock(&self.ordered);
+        ordered.remove(endpoint);
+        self.pools.load().iter().for_each(|pool| pool.serve(endpoint));
+    }
+
+    /// Resolves when an endpoint may have changed its state since this call, or since the last
+    /// one resolved. Cancel-safe.
+    pub async fn changed(&self) {
+        let pools = self.all();
+        let changes: Vec<_> = pools.iter().map(|pool| Box::pin(pool.changed())).collect();
+        if changes.is_empty() {
+            return std::future::pending().await;
+        }
+        select_all(changes).await;
     }
 
     /// Every pool, in the configuration's order.

@@ -14,6 +14,7 @@ mod bodies;
 mod broken;
 mod cancel;
 mod drain;
+mod endpoint_drain;
 mod failover;
 mod headers;
 mod identity;
@@ -22,6 +23,9 @@ mod loads;
 mod observe;
 mod panic;
 mod queue;
+#[path = "../quota/support/server.rs"]
+#[allow(dead_code, reason = "a server for many tests")]
+mod redis_server;
 mod sdk;
 mod slots;
 mod slow;

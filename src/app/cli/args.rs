@@ -24,7 +24,7 @@ pub enum Command {
     Serve(ServeArgs),
     /// Validate a configuration: all errors at once; exit 0 valid, 1 not
     Check(CheckArgs),
-    /// Drain a replica; exit 0 drained, 2 deadline passed
+    /// Drain a replica, or an engine endpoint; exit 0 drained, 2 deadline passed
     Drain(DrainArgs),
     /// Show the state of a replica
     Status(StatusArgs),
@@ -61,7 +61,7 @@ pub struct DrainArgs {
     /// Admin API of the replica
     #[arg(long, value_name = "URL", default_value = ADMIN)]
     pub admin: String,
-    /// Drain this engine endpoint instead of the replica (not supported by this version)
+    /// Drain this engine endpoint, on all replicas, instead of the replica
     #[arg(long, value_name = "HOST:PORT", value_parser = endpoint)]
     pub endpoint: Option<String>,
     /// Longest wait, such as 150s

@@ -28,7 +28,7 @@ impl Board {
     ) -> View {
         for entry in &dispatch.entries {
             let known = self.words.get(&entry.endpoint).map_or(0, |(known, _)| known.version);
-            if entry.version > known {
+            if entry.version > known && entry.base >= known {
                 let since = now.checked_sub(entry.age).unwrap_or(now);
                 self.words.insert(entry.endpoint.clone(), (entry.clone(), since));
             }

@@ -208,8 +208,9 @@ impl Desk {
     fn say(&mut self, endpoint: &EndpointId, stance: Stance, wait: Duration, now: Instant) {
         self.said += 1;
         let by = format!("{}-{}", self.name, self.said).into();
-        let before = self.drains.get(endpoint).map_or(0, |drain| drain.word.version);
-        let word = Word { version: before + 1, by, stance, since: now, wait, posted: false };
+        let before = self.drains.get(endpoint);
+        let (version, base) = before.map_or((0, 0), |drain| (drain.word.version, drain.word.base));
+        let word = Word { version: version + 1, base, by, stance, since: now, wait, posted: false };
         let drain = match self.drains.remove(endpoint) {
             Some(drain) => drain.saying(word),
             None => Drain::new(word),

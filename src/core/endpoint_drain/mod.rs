@@ -13,17 +13,18 @@
 //! ```
 //!
 //! What is agreed is one *word* an endpoint: drain, or serve. Words lie on a *board* that all
-//! replicas share. Each word has a version, and the board takes a word only if its version is
-//! higher than that of the word it has. So a word that arrives twice or late changes nothing, and
-//! an old order cannot undo what was said after it.
+//! replicas share. Each word has a version, and names the highest version that whoever said it had
+//! seen on the board (its *base*). The board takes a word only if its version is higher than that
+//! of the word it has, and its base is not lower. So a word that arrives twice or late changes
+//! nothing, and nobody overrides what he has not heard.
 //!
 //! * A word that is said here is acted on at once and gets the next version after the highest
 //!   known here. Until the board is seen to have it, it is sent again, unchanged.
-//! * The board has a higher version, or another word under the same one: it is followed, unless
-//!   the own word is not yet on the board and was said later. Then the own one is said again
-//!   above it.
-//! * The board has a lower version, or lacks a word that drains: it lost its memory; the word is
-//!   put there again.
+//! * The board has a word above the base, or another one under the same version: it is followed,
+//!   unless the own word is not yet on the board and was said later. Then the own one is said
+//!   again above it.
+//! * The board has a word below the base, or lacks one that drains: it lost its memory, or has not
+//!   heard yet; the own word is put there.
 //! * A replica *confirms* an order by reporting, under the order's version, how many requests it
 //!   has there. It does so after it stopped choosing the endpoint, so the number can only fall.
 //! * *Drained*: every replica with a live lease confirmed this version, and all numbers are zero.
@@ -62,6 +63,8 @@ pub struct Entry {
     pub endpoint: EndpointId,
     /// From 1.
     pub version: u64,
+    /// The highest version that whoever said it knew to be, or have been, on the board.
+    pub base: u64,
     /// Which saying of which process this is; tells the own word from another of the same version.
     pub by: Arc<str>,
     pub stance: Stance,
@@ -126,6 +129,19 @@ pub enum Stage {
     Replaced,
 }
 
+impl Stage {
+    /// The name in answers and in the log.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Draining => "draining",
+            Self::Drained => "drained",
+            Self::Cut => "cut",
+            Self::Restored => "restored",
+            Self::Replaced => "replaced",
+        }
+    }
+}
+
 /// One replica's part in a drain.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ReplicaShare {
@@ -159,6 +175,11 @@ pub struct EndpointDrainState {
 }
 
 impl EndpointDrainState {
+    /// Whether the endpoint may not be chosen.
+    pub const fn drains(&self) -> bool {
+        matches!(self.state, Stage::Draining | Stage::Drained | Stage::Cut)
+    }
+
     /// Replicas that confirmed.
     pub fn confirmed(&self) -> usize {
         self.replicas.iter().filter(|share| share.confirmed).count()

@@ -47,6 +47,8 @@ impl Stance {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Word {
     pub version: u64,
+    /// The highest version that is known to be, or have been, on the board.
+    pub base: u64,
     pub by: Arc<str>,
     pub stance: Stance,
     pub since: Instant,
@@ -60,6 +62,7 @@ impl Word {
     pub(super) fn of(entry: &Entry, received: Instant) -> Self {
         Self {
             version: entry.version,
+            base: entry.version,
             by: Arc::clone(&entry.by),
             stance: entry.stance,
             since: received.checked_sub(entry.age).unwrap_or(received),
@@ -73,6 +76,7 @@ impl Word {
         Entry {
             endpoint: endpoint.clone(),
             version: self.version,
+            base: self.base,
             by: Arc::clone(&self.by),
             stance: self.stance,
             age: now.saturating_duration_since(self.since),
@@ -87,17 +91,18 @@ impl Word {
             self.posted = !self.stance.drains();
             return false;
         };
-        if entry.version < self.version {
-            self.posted = false;
+        if entry.version == self.version && entry.by == self.by {
+            (self.posted, self.base) = (true, self.version);
             return false;
         }
-        if entry.version == self.version && entry.by == self.by {
-            self.posted = true;
+        if entry.version < self.base || (entry.version == self.base && !self.posted) {
+            self.posted = false;
             return false;
         }
         let theirs = Self::of(entry, received);
         if !self.posted && self.outlives(&theirs) {
-            self.version = entry.version + 1;
+            self.base = entry.version;
+            self.version = self.version.max(entry.version) + 1;
             return false;
         }
         *self = theirs;

@@ -4,6 +4,7 @@
 use super::work::Attempt;
 use crate::admission::Permit;
 use crate::core::api::Api;
+use crate::core::headers::chosen_pod;
 use crate::core::retry::Failure;
 use crate::core::stream::{EngineError, Progress, StreamTracker, TrackerOptions, plain_answer};
 use crate::proxy::engine::{EngineCall, Engines, is_event_stream};
@@ -36,6 +37,8 @@ pub(super) struct Question<'a> {
     pub first_byte: Instant,
     /// Asked before anything is sent: the slot may have been lost while we connected.
     pub permit: &'a Permit,
+    /// The endpoint chooses an engine by itself and says which.
+    pub gateway: bool,
 }
 
 /// An engine's answer, of which the client has seen nothing.
@@ -116,6 +119,11 @@ pub(super) async fn attempt(
     let Some(head) = call.head().cloned() else {
         return Err(Lost::Unanswered { reused: false });
     };
+    if question.gateway
+        && let Some(pod) = chosen_pod(&head.headers)
+    {
+        question.permit.holder().set_pod(pod);
+    }
     match head.status.as_u16() {
         500.. => judge_error(call, head).await,
         200 if is_event_stream(&head) && question.api != Api::Plain => {

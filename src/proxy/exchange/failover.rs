@@ -137,6 +137,7 @@ impl Search<'_> {
             head_hold: config.timeouts.head_hold,
             first_byte: self.first_byte,
             permit: self.permit,
+            gateway: self.context.pool.is_gateway(),
         };
         let answer = attempt(&self.context.gateway.engines, &question, running).await;
         self.account.upstream_status = match &answer {

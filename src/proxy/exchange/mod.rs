@@ -102,8 +102,12 @@ impl Stop {
                 let message = "This replica lost its quota lease.";
                 (Outcome::Truncated, Reason::QuotaUnavailable, message)
             }
-            CutCause::Drain | CutCause::EndpointDrain => {
+            CutCause::Drain => {
                 (Outcome::DrainCut, Reason::Draining, "This replica is shutting down.")
+            }
+            CutCause::EndpointDrain => {
+                let message = "The engine shut down before its first token.";
+                (Outcome::DrainCut, Reason::NoEndpoint, message)
             }
         };
         Self::Refuse(outcome, Rejection::new(reason, message))

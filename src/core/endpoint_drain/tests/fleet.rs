@@ -255,17 +255,17 @@ impl World {
         }
     }
 
+    /// Whether it drains, on which all agree. That it serves need not be known by those who
+    /// never heard otherwise.
     fn agreed(&self) -> bool {
-        let mut words = self.replicas.iter().filter(|r| r.alive).map(|r| {
-            r.desk
-                .word(&self.engine)
-                .map_or((0, None), |w| (w.version, Some((w.by.clone(), w.stance))))
+        let orders = self.replicas.iter().filter(|r| r.alive).map(|r| {
+            let word = r.desk.word(&self.engine).filter(|word| word.stance.drains());
+            word.map(|word| (word.version, word.by.clone()))
         });
-        let first = words.next().expect("one lives");
-        for word in words {
-            assert_eq!(word, first, "all agree");
-        }
-        first.1.is_some_and(|(_, stance)| stance.drains())
+        let mut orders: Vec<_> = orders.collect();
+        orders.dedup();
+        assert_eq!(orders.len(), 1, "all agree: {orders:?}");
+        orders[0].is_some()
     }
 }
 
