@@ -167,8 +167,10 @@ fn history(server: &RedisServer, seed: u64, seen: &mut Seen) {
         }
         let (who, command) = fleet.next();
         let micros = fleet.rng.random_range(0..1000);
+        let before = pair.store.clone();
         let outcome = pair.run(&command, micros);
         seen.note(&command, &outcome);
+        seen.note_beat(&command, &outcome.reply, &before, &pair.store);
         fleet.learn(who, &command, &outcome.reply);
     }
     redis::cmd("PUBLISH").arg(KEY).arg("end").exec(&mut pair.redis).expect("PUBLISH");

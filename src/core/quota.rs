@@ -156,6 +156,8 @@ pub enum StoreFault {
     Timeout,
     /// No connection, or it broke.
     Unreachable,
+    /// One side does not trust the other's certificate, or they agree on no cipher.
+    Tls,
     /// The server does not accept the user or the password.
     Authentication,
     /// The user may not do what is needed.
@@ -182,9 +184,10 @@ pub enum StoreFault {
 
 impl StoreFault {
     /// Every fault, in declaration order.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Timeout,
         Self::Unreachable,
+        Self::Tls,
         Self::Authentication,
         Self::Permission,
         Self::ReadOnly,
@@ -203,6 +206,7 @@ impl StoreFault {
         match self {
             Self::Timeout => "timeout",
             Self::Unreachable => "unreachable",
+            Self::Tls => "tls",
             Self::Authentication => "authentication",
             Self::Permission => "permission",
             Self::ReadOnly => "read_only",
@@ -221,7 +225,8 @@ impl StoreFault {
     pub const fn needs_operator(self) -> bool {
         matches!(
             self,
-            Self::Authentication
+            Self::Tls
+                | Self::Authentication
                 | Self::Permission
                 | Self::ForeignData
                 | Self::OtherLayout

@@ -5,7 +5,7 @@ use crate::support::fake::FakeRedis;
 use crate::support::server::RedisServer;
 use crate::support::{LEASE, MS, Replica, path, settings, until};
 use streamgate::config::{Quota, Redis, RedisUrl, Secret};
-use streamgate::core::quota::{Acquired, QuotaStore, StoreFault};
+use streamgate::core::quota::{Acquired, QuotaStore, SlotPath, StoreFault};
 
 /// What docs/quota.md tells operators to grant.
 const GRANTS: &str = "+eval +evalsha +script|load +time +info +hget +hmget +hgetall +hset +hdel \
@@ -143,6 +143,28 @@ async fn two_prefixes_are_two_worlds() {
     let path = path("a", 1);
     let (_one, _) = ours.slot_soon(&path).await;
     let (_two, _) = theirs.slot_soon(&path).await;
+}
+
+/// Two fleets that were given one prefix by mistake share their caps: of two configurations with the same
+/// revision the smaller cap counts, whoever spoke last, and with different revisions the newer one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_configurations_under_one_prefix_never_add_up() {
+    let server = RedisServer::start(&[]);
+    let [ours, theirs] = Replica::fleet(&settings(&server.url())).await;
+    let (wide, narrow) = (path("a", 4), path("a", 2));
+    let mut held = vec![ours.slot(&wide).await, theirs.slot(&narrow).await];
+    let _ = ours.full(&wide).await;
+    let _ = theirs.full(&narrow).await;
+    let newer = SlotPath { tenant_revision: 2, ..path("a", 3) };
+    held.push(ours.slot(&newer).await);
+    for path in [&newer, &wide, &narrow] {
+        let _ = ours.full(path).await;
+        let _ = theirs.full(path).await;
+    }
+    held.truncate(2);
+    // Somebody who knows an older configuration is served by the newer one.
+    held.push(theirs.slot_soon(&narrow).await.0);
+    let _ = ours.full(&newer).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -43,7 +43,7 @@ async fn tls_with_a_private_authority() {
     let trusting = RedisTls { ca: Some(Secret::from(&stranger.ca)), client: None };
     let distrusting = Replica::start(&with_tls(&url, trusting));
     until("the certificate is not trusted", || {
-        distrusting.store.status().last_fault == Some(StoreFault::Unreachable)
+        distrusting.store.status().last_fault == Some(StoreFault::Tls)
     })
     .await;
 }
@@ -57,6 +57,10 @@ async fn tls_with_a_client_certificate() {
     let client = Some((Secret::from(&files.cert), Secret::from(&files.key)));
     let [replica] = Replica::fleet(&with_tls(&url, RedisTls { ca, client })).await;
     let _slot = replica.slot(&path("a", 1)).await;
+    until("it asks for a certificate", || {
+        nobody.store.status().last_fault == Some(StoreFault::Tls)
+    })
+    .await;
     assert!(!nobody.store.status().up);
 }
 

@@ -21,6 +21,12 @@ fn bare(cap: i32) -> Cfg {
     })
 }
 
+/// Shorter leases, where they are not what the case is about.
+pub(super) fn one_tick(cfg: &mut Cfg) {
+    cfg.lease_self = 1;
+    cfg.lease_store = 1;
+}
+
 pub(super) fn breaks(name: &'static str, about: &'static str, cfg: Cfg) -> Case {
     Case::new(name, about, Expect::Violates(SAFETY), cfg).quick()
 }
@@ -41,12 +47,13 @@ fn versions_and_leases() -> Vec<Case> {
             "the number of an older reply is taken",
             with(bare(2), |c| {
                 c.replica.naive_accept_any_reply = true;
+                one_tick(c);
                 c.delayed = true;
                 c.leave = true;
                 c.budget = late();
             }),
         )
-        .long(),
+        .quick_up_to(600_000),
         breaks(
             "lower-on-reply",
             "slots asked back are used until the answer",
@@ -81,7 +88,7 @@ fn deadlines_and_caps() -> Vec<Case> {
                 c.delayed = true;
             }),
         )
-        .long(),
+        .quick_up_to(400_000),
         breaks(
             "reply-unfences",
             "an answer revives after the deadline",
@@ -95,11 +102,11 @@ fn deadlines_and_caps() -> Vec<Case> {
             "a lower cap takes slots away",
             with(bare(2), |c| {
                 c.store.naive_shrink = true;
+                one_tick(c);
                 caps(c, &[2, 1, 2]);
                 c.budget = budget(|b| b.reload = 3);
             }),
-        )
-        .long(),
+        ),
         breaks(
             "last-config-wins",
             "the last caller's cap counts, not the newest",
@@ -149,7 +156,7 @@ fn losses() -> Vec<Case> {
                 c.budget = flush();
             }),
         )
-        .long(),
+        .quick_up_to(400_000),
     ]
 }
 
@@ -186,7 +193,7 @@ fn identities() -> Vec<Case> {
                 c.budget = flush();
             }),
         )
-        .long(),
+        .quick_up_to(800_000),
         breaks(
             "claim-used-only",
             "JOIN claims what runs, spare slots stay",

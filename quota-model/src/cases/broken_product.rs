@@ -3,7 +3,7 @@
 use super::broken::breaks;
 use super::product::{POOLS, TENANTS, floor, two_leaves};
 use super::{Case, Expect, budget, with};
-use crate::model::{Cfg, NO_LEAK};
+use crate::model::{Cfg, NO_FALSE_DAMAGE};
 use crate::store::Class;
 
 pub(super) fn cases() -> Vec<Case> {
@@ -69,16 +69,37 @@ fn healing() -> Vec<Case> {
             }),
         ),
         Case::new(
+            "drop-unknown",
+            "an empty entry is dropped before its holder knows that it is empty",
+            Expect::Violates(NO_FALSE_DAMAGE),
+            with(one(1), |c| {
+                c.only_safety = false;
+                c.store.naive_drop_unknown = true;
+            }),
+        )
+        .quick(),
+        Case::new(
+            "unnumbered-beats",
+            "a late beat cannot be told from the newest",
+            Expect::Violates(NO_FALSE_DAMAGE),
+            with(one(1), |c| {
+                c.only_safety = false;
+                c.replica.naive_unnumbered_beats = true;
+                c.budget = budget(|b| b.late_beat = 1);
+            }),
+        )
+        .quick_up_to(400_000),
+        Case::new(
             "forget-unsettled",
-            "an empty entry is dropped although a late call may come",
-            Expect::Violates(NO_LEAK),
+            "an empty entry is dropped, and with it which versions are settled",
+            Expect::Violates(NO_FALSE_DAMAGE),
             with(one(1), |c| {
                 c.only_safety = false;
                 c.store.naive_forget_unsettled = true;
                 c.budget = budget(|b| b.late = 1);
             }),
         )
-        .long(),
+        .quick_up_to(200_000),
     ]
 }
 

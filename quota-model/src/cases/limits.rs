@@ -1,5 +1,6 @@
 //! The stated limits: what no protocol on an asynchronous store removes. Each is provoked.
 
+use super::broken::one_tick;
 use super::{Case, Expect, budget, with};
 use crate::model::{Cfg, NO_FALSE_REFUSAL, SAFETY};
 
@@ -22,6 +23,7 @@ pub(super) fn cases() -> Vec<Case> {
 
 fn frozen_and_split() -> Vec<Case> {
     let split = |c: &mut Cfg| {
+        one_tick(c);
         c.budget = budget(|b| {
             b.split = 1;
             b.snapshot = 1;
@@ -42,7 +44,7 @@ fn frozen_and_split() -> Vec<Case> {
                 c.budget = budget(|b| b.pause = 1);
             }),
         ),
-        breaks("limit-split", "split brain without WAIT", with(one(), split)).long(),
+        breaks("limit-split", "split brain without WAIT", with(one(), split)),
         breaks(
             "limit-split-wait-leases",
             "split brain, only JOIN and BEAT confirmed by WAIT",
@@ -50,8 +52,7 @@ fn frozen_and_split() -> Vec<Case> {
                 c.wait_on_lease = true;
                 split(c);
             }),
-        )
-        .long(),
+        ),
     ]
 }
 

@@ -133,6 +133,12 @@ fn healing() -> Vec<Case> {
             with(one(), |c| c.budget = budget(|b| b.late = 1)),
         ),
         holds(
+            "heal-late-beat",
+            "tables, and a beat that is executed after a newer one",
+            with(one(), |c| c.budget = budget(|b| b.late_beat = 1)),
+        )
+        .quick_up_to(50_000),
+        holds(
             "heal-two-calls",
             "tables and a SET for each of two leaves",
             with(two_leaves(TENANTS, [1, 1, 1]), |c| {

@@ -22,6 +22,7 @@ pub enum Action {
     Deliver(usize, Place),
     Lose(usize, Place),
     TimeOut(usize, usize),
+    TimeOutBeat(usize),
     Duplicate(usize, usize),
     Tick,
     Crash(usize),
@@ -97,6 +98,10 @@ impl Cfg {
         }
         if budget.reload > 0 && usize::from(agent.revision) + 1 < self.revisions.len() {
             out.push(Action::Reload(who));
+        }
+        let overdue = matches!(agent.beat, Post::Request(_)) && agent.late.is_none();
+        if overdue && budget.late_beat > 0 {
+            out.push(Action::TimeOutBeat(who));
         }
         for (call, post) in agent.calls.iter().enumerate() {
             if matches!(post, Post::Request(_)) && agent.late.is_none() {

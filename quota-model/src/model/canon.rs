@@ -5,7 +5,7 @@
 
 use super::config::Cfg;
 use super::state::{Agent, Place, Post, State};
-use crate::store::{Domain, Store};
+use crate::store::{Domain, Leaf, Store};
 
 /// A set of small numbers; the rank of a member is the number of smaller members.
 #[derive(Clone, Copy)]
@@ -45,7 +45,7 @@ impl Cfg {
         }
         for who in 0..state.agents.len() {
             if self.heal {
-                lower_versions(state, who);
+                self.lower_versions(state, who);
             } else {
                 forget_versions(state, who);
             }
@@ -62,6 +62,9 @@ impl Cfg {
     /// Forgets what no script can tell from absent, and hints that are not under test.
     fn tidy(&self, domain: &mut Domain) {
         domain.forget_dead(0);
+        if !self.heal {
+            domain.forget_settled();
+        }
         if self.spare + self.floor_share == 0 {
             domain.pressure.clear();
         }
@@ -71,14 +74,41 @@ impl Cfg {
     }
 }
 
+impl Cfg {
+    /// Stored versions where beats carry the table: entries keep theirs, and what only requests are
+    /// compared with is as low as it can be. (An entry that a beat may still list, and that is not
+    /// stored, is missing unless its version is settled: there the lease keeps what is settled.)
+    fn lower_versions(&self, state: &mut State, who: usize) {
+        let agent = &state.agents[who];
+        if asks(agent) || !agent.quiet() || !agent.late.is_none() || !agent.beat.is_none() {
+            return;
+        }
+        let mut top = agent.leaves.iter().map(|l| l.sure_v).max().unwrap_or(0);
+        let known = self.leaves.iter().zip(agent.leaves).filter(|(_, l)| l.sure_v > 0);
+        let known: Vec<Leaf> = known.map(|(leaf, _)| *leaf).collect();
+        for domain in domains(state) {
+            let Domain { leases, entries, .. } = domain;
+            for lease in leases.iter_mut().filter(|l| usize::from(l.inc.owner) == who) {
+                let mine = || entries.iter().filter(|e| e.inc == lease.inc);
+                if known.iter().all(|leaf| mine().any(|e| e.leaf == *leaf)) {
+                    lease.fv = 0;
+                }
+                lease.mv = mine().map(|e| e.v).max().unwrap_or(0).max(lease.fv);
+                top = top.max(lease.mv);
+            }
+        }
+        state.agents[who].v = top;
+    }
+}
+
 /// Whether a SET or JOIN of this holder may still be executed.
 fn asks(agent: &Agent) -> bool {
     let mut places = Agent::places().filter(|at| *at != Place::Beat);
     places.any(|at| matches!(agent.post(at), Post::Request(_)))
 }
 
-/// Stored versions are compared with requests under way (and with beats that carry the table). If a
-/// holder has none, its next one is newer whatever is stored.
+/// Stored versions are compared with requests under way. If a holder has none, its next one is newer
+/// whatever is stored.
 fn forget_versions(state: &mut State, who: usize) {
     if asks(&state.agents[who]) {
         return;
@@ -97,29 +127,6 @@ fn forget_versions(state: &mut State, who: usize) {
             lease.mv = 0;
         }
     }
-}
-
-/// The same where beats carry the table: entries keep their versions, and what only requests are
-/// compared with is as low as it can be.
-fn lower_versions(state: &mut State, who: usize) {
-    let agent = &state.agents[who];
-    if asks(agent) || !agent.quiet() || !agent.late.is_none() || !agent.beat.is_none() {
-        return;
-    }
-    let mut top = agent.leaves.iter().map(|l| l.sure_v).max().unwrap_or(0);
-    let unlisted = agent.leaves.iter().filter(|l| l.sure_v > 0).count();
-    for domain in domains(state) {
-        let Domain { leases, entries, .. } = domain;
-        for lease in leases.iter_mut().filter(|l| usize::from(l.inc.owner) == who) {
-            let mine = || entries.iter().filter(|e| e.inc == lease.inc);
-            if mine().count() >= unlisted {
-                lease.fv = 0;
-            }
-            lease.mv = mine().map(|e| e.v).max().unwrap_or(0).max(lease.fv);
-            top = top.max(lease.mv);
-        }
-    }
-    state.agents[who].v = top;
 }
 
 fn rank_generations(state: &mut State) {

@@ -23,6 +23,8 @@ pub struct Budget {
     pub split: u8,
     /// A call times out at its sender but stays in the network.
     pub late: u8,
+    /// The same of a beat.
+    pub late_beat: u8,
     /// A call is executed twice: something below the replica sent it again.
     pub duplicate: u8,
     /// A replica takes up the next revision of the configuration.
@@ -63,6 +65,8 @@ pub struct ReplicaRules {
     pub naive_keep_spare: bool,
     /// Does not tell that what it called unused is used by now, though somebody waits for it.
     pub naive_keep_silent: bool,
+    /// A BEAT has the number of the command before it.
+    pub naive_unnumbered_beats: bool,
     /// JOIN claims only what runs, but what is held stays.
     pub naive_claim_used_only: bool,
     /// Admits on a floor as soon as it is configured, before the store granted it.

@@ -60,6 +60,7 @@ impl Cfg {
             outage: false,
             bad_refusal: false,
             bad_growth: false,
+            bad_damage: false,
             newest: 0,
             unhealed: 0,
             tainted: false,
@@ -96,6 +97,7 @@ impl Model for Cfg {
             return all;
         }
         all.push(Property::always(NO_FALSE_REFUSAL, |_: &Self, state: &State| !state.bad_refusal));
+        all.push(Property::always(NO_FALSE_DAMAGE, |_: &Self, state: &State| !state.bad_damage));
         all.push(Property::always(NO_LEAK, |cfg: &Self, state: &State| cfg.leak_free(state)));
         if self.check_books {
             all.push(Property::always(BOOKS, |cfg: &Self, state: &State| cfg.books_agree(state)));
@@ -108,4 +110,5 @@ impl Model for Cfg {
 pub const SAFETY: &str = "1 in flight <= cap";
 pub const NO_FALSE_REFUSAL: &str = "2 no false refusal";
 pub const NO_LEAK: &str = "6 no leak";
+pub const NO_FALSE_DAMAGE: &str = "no damage seen where none was done";
 pub const BOOKS: &str = "books agree";

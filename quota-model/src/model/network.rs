@@ -3,7 +3,7 @@
 use super::config::{Cfg, LEAVES};
 use super::mail;
 use super::state::{Agent, Kind, Mail, Place, Post, State, Status};
-use crate::store::{Reply, Server, Store, UNLIMITED, exec};
+use crate::store::{Domain, Reply, Server, Store, UNLIMITED, exec};
 
 impl Cfg {
     /// The server executes a message.
@@ -21,6 +21,8 @@ impl Cfg {
         let server = Server { now: 0, ident: process.ident };
         let reply = exec(&self.store, &mut process.store, server, &command).reply;
         let gen_ = process.store.domain().map_or(0, |d| d.gen_);
+        state.bad_damage |=
+            self.untouched(state) && self.took_for_damage(&before, &reply, server, gen_);
         let complete = before.domain().and_then(|d| d.lease(inc)).is_some_and(|l| l.mv <= mail.v);
         let checked = matches!(reply, Reply::Beaten { .. }) && complete && self.heal;
         if (checked || matches!(reply, Reply::Joined { .. })) && attached {
@@ -55,6 +57,24 @@ impl Cfg {
             state.agents[who].late = Post::None;
         }
         Some(())
+    }
+
+    /// Nobody edited a field, and nothing was executed twice.
+    fn untouched(&self, state: &State) -> bool {
+        let left = &state.budget;
+        left.edit == self.budget.edit && left.duplicate == self.budget.duplicate
+    }
+
+    /// Whether a command believed the server's memory to be its own, and then found it damaged. (A
+    /// JOIN founds a generation at once.)
+    fn took_for_damage(&self, before: &Store, reply: &Reply, server: Server, gen_: u16) -> bool {
+        let believed = |d: &&Domain| {
+            d.founder == server.ident && (server.now - d.last_beat).abs() <= self.stall
+        };
+        before.domain().filter(believed).is_some_and(|domain| match reply {
+            Reply::NewGen | Reply::Joined { .. } => domain.gen_ != gen_,
+            _ => false,
+        })
     }
 
     /// A reply arrives, if there is one.

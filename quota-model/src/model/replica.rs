@@ -107,6 +107,7 @@ impl Cfg {
 
     /// R8, R10.
     pub fn send_beat(&self, agent: &mut Agent) {
+        agent.v += u16::from(self.heal && !self.replica.naive_unnumbered_beats);
         let mut mail = Mail {
             kind: Kind::Beat,
             server: agent.server,

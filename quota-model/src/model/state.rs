@@ -212,6 +212,8 @@ pub struct State {
     pub bad_refusal: bool,
     /// Ghost: a grant went beyond the cap in force.
     pub bad_growth: bool,
+    /// Ghost: a script took for damage what the scripts themselves had written.
+    pub bad_damage: bool,
     /// Ghost: the newest revision a SET of this generation carried.
     pub newest: u8,
     /// Ghost: agents (bits) that have not beaten or joined since a field was edited.

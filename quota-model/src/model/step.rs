@@ -61,6 +61,11 @@ impl Cfg {
                 state.budget.late -= 1;
                 self.time_out(&mut state.agents[who], call);
             }
+            Action::TimeOutBeat(who) => {
+                state.budget.late_beat -= 1;
+                let agent = &mut state.agents[who];
+                agent.late = std::mem::take(&mut agent.beat);
+            }
             Action::Duplicate(who, call) => {
                 state.budget.duplicate -= 1;
                 self.duplicate(&mut state.agents[who], call);

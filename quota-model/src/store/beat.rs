@@ -109,7 +109,8 @@ impl Check<'_> {
             work.put.push(entry);
         }
         let settled = entry.v <= fv || self.rules.naive_forget_unsettled;
-        if self.complete && stored && entry.n == 0 && settled {
+        let known = entry.v == item.v || self.rules.naive_drop_unknown;
+        if self.complete && stored && entry.n == 0 && settled && known {
             work.gone.push(item.leaf);
         }
         for scope in item.leaf.path() {

@@ -153,8 +153,8 @@ impl Domain {
         }
     }
 
-    /// Forgets what no script can tell from absent: the dead with their entries and rows, and empty
-    /// entries whose version is settled. (Only a SET's `total` and `idle` would show it.)
+    /// Forgets what no script can tell from absent: the dead with their entries and rows. (Only a
+    /// SET's `total` and `idle` would show it.)
     pub fn forget_dead(&mut self, now: Time) {
         let dead: Vec<IncId> = self.leases.iter().filter(|l| l.end <= now).map(|l| l.inc).collect();
         self.leases.retain(|lease| lease.end > now);
@@ -163,12 +163,17 @@ impl Domain {
             scope.forget_rows(&dead);
             scope.nx = now;
         }
+        self.pressure.retain(|(_, until)| *until > now);
+    }
+
+    /// Forgets empty entries whose version is settled: where beats carry no table, nobody can tell
+    /// them from absent.
+    pub fn forget_settled(&mut self) {
         let Self { leases, entries, .. } = self;
         entries.retain(|entry| {
             let fv = leases.iter().find(|l| l.inc == entry.inc).map_or(0, |l| l.fv);
             entry.n > 0 || entry.v > fv
         });
-        self.pressure.retain(|(_, until)| *until > now);
     }
 
     /// Slots granted in `scope`, all holders, live or not.

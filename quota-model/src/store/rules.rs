@@ -33,6 +33,8 @@ pub struct StoreRules {
     pub naive_repair_in_place: bool,
     /// An empty entry is forgotten, and so is which versions are settled.
     pub naive_forget_unsettled: bool,
+    /// An empty, settled entry is dropped although its holder does not know yet that it is empty.
+    pub naive_drop_unknown: bool,
     /// JOIN leaves `fv` alone: older commands still count.
     pub naive_join_keeps_floor_version: bool,
     /// After a loss nothing is kept back for floors not asserted again.

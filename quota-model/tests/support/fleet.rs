@@ -146,8 +146,7 @@ impl Fleet {
                 item.idle = self.rng.random_range(0..=item.n);
             }
         }
-        let bv = self.holders[who].v;
-        let bv = if self.rng.random_bool(0.1) { bv.saturating_sub(1) } else { bv };
+        let bv = self.version(who);
         table.retain(|item| item.v <= bv);
         Op::Beat(Beat {
             lease: LEASE,

@@ -1,14 +1,14 @@
 //! What a run came across, so that a test that stopped meeting something fails.
 
 use std::collections::BTreeMap;
-use streamgate_quota_model::store::{Class, Code, Command, Hint, Op, Outcome, Reply};
+use streamgate_quota_model::store::{Class, Code, Command, Hint, Op, Outcome, Reply, Store};
 
 /// Counts of named situations.
 #[derive(Default)]
 pub struct Seen(BTreeMap<&'static str, usize>);
 
 /// Every situation a run must meet, and how often at least.
-const WANTED: [(&str, usize); 22] = [
+const WANTED: [(&str, usize); 24] = [
     ("join", 500),
     ("join with claims", 50),
     ("join forced", 20),
@@ -16,6 +16,8 @@ const WANTED: [(&str, usize); 22] = [
     ("join refused", 5),
     ("beat", 500),
     ("beat under pressure", 50),
+    ("empty entry dropped", 50),
+    ("empty entry kept for its holder", 5),
     ("set", 1000),
     ("set stale", 20),
     ("granted", 100),
@@ -67,6 +69,26 @@ impl Seen {
                 Hint::Free(_) => "hint free",
             };
             *self.0.entry(what).or_default() += 1;
+        }
+    }
+
+    /// Notes what a beat made of empty entries that are settled.
+    pub fn note_beat(&mut self, command: &Command, reply: &Reply, before: &Store, after: &Store) {
+        let (Op::Beat(beat), Reply::Beaten { .. }) = (&command.op, reply) else { return };
+        let domains = before.domain().zip(after.domain());
+        let Some(lease) = domains.and_then(|(before, _)| before.lease(command.inc)) else { return };
+        if lease.mv > beat.bv {
+            return;
+        }
+        for item in beat.table.iter().flatten() {
+            let entry = |store: &Store| store.domain()?.entry(command.inc, item.leaf).copied();
+            let empty = entry(before).filter(|e| e.n == 0 && e.v <= beat.fv.max(lease.fv));
+            if empty.is_some() {
+                let kept = entry(after).is_some();
+                let what =
+                    if kept { "empty entry kept for its holder" } else { "empty entry dropped" };
+                *self.0.entry(what).or_default() += 1;
+            }
         }
     }
 

@@ -67,8 +67,8 @@ pub struct Beat {
     pub known: Arc<str>,
     /// Versions up to it are settled.
     pub settled: u64,
-    /// The highest version sent.
-    pub sent: u64,
+    /// Its own version, the highest sent so far.
+    pub version: u64,
     /// Everything the store may hold for this incarnation; `None`: renew only.
     pub table: Option<Vec<Tabled>>,
 }

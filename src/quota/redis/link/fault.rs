@@ -2,6 +2,9 @@
 
 use crate::core::quota::StoreFault;
 use redis::{ErrorKind, RedisError};
+use std::error::Error;
+use std::io;
+use std::sync::Arc;
 
 /// Why an operation has no answer.
 #[derive(Clone, Debug)]
@@ -21,6 +24,7 @@ impl Fault {
     pub fn ends_connection(&self) -> bool {
         match self.fault {
             StoreFault::Unreachable
+            | StoreFault::Tls
             | StoreFault::Authentication
             | StoreFault::ReadOnly
             | StoreFault::Unsupported => true,
@@ -41,6 +45,10 @@ impl Fault {
         match self.fault {
             StoreFault::Timeout => "check the load of the server and the network to it",
             StoreFault::Unreachable => "check quota.redis.url, and that the server runs",
+            StoreFault::Tls => {
+                "check quota.redis.tls: the authority that signed the server's certificate, and a \
+                 client certificate that the server trusts if it asks for one"
+            }
             StoreFault::Authentication => "check the user and the password of quota.redis.url",
             StoreFault::Permission => {
                 "grant the user what docs/quota.md lists, on its keys and channels"
@@ -91,6 +99,7 @@ fn classify(error: &RedisError) -> StoreFault {
         ErrorKind::AuthenticationFailed => StoreFault::Authentication,
         ErrorKind::RESP3NotSupported => StoreFault::Unsupported,
         ErrorKind::ClusterConnectionNotFound => StoreFault::Cluster,
+        ErrorKind::Io if is_tls(error) => StoreFault::Tls,
         ErrorKind::Io
         | ErrorKind::MasterNameNotFoundBySentinel
         | ErrorKind::NoValidReplicasFoundBySentinel
@@ -99,6 +108,13 @@ fn classify(error: &RedisError) -> StoreFault {
         | ErrorKind::Client => StoreFault::Unreachable,
         _ => StoreFault::Protocol,
     }
+}
+
+/// The handshake failed, or the other side ended it with an alert.
+fn is_tls(error: &RedisError) -> bool {
+    let shared = error.source().and_then(<dyn Error>::downcast_ref::<Arc<dyn Error + Send + Sync>>);
+    let inner = shared.and_then(|shared| shared.downcast_ref::<io::Error>()?.get_ref());
+    inner.is_some_and(|inner| inner.is::<rustls::Error>())
 }
 
 /// Errors that servers give without a code of their own.

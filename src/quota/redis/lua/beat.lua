@@ -1,7 +1,7 @@
 -- BEAT: renews the lease of an incarnation, checks the books, tells who waits.
 --
 -- ARGV  1 "1"   2 inc   3 known generation   4 stall ms   5 lease ms   6 floor lease ms
---       7 fv: versions up to it are settled    8 bv: the highest version sent when this was built
+--       7 fv: versions up to it are settled    8 bv: its own version, the highest sent so far
 --       9 count, then count x (leaf, n, idle, v): EVERY leaf the store may hold something of for this
 --         incarnation, as last confirmed (n and v of the last counted reply; 0 0 0 if none yet; idle
 --         as it is now); or "-1" and nothing more: renew only
@@ -52,7 +52,7 @@ if not c then
   return reply
 end
 
--- A delayed beat does not know the leaves touched by newer commands: it renews and checks nothing.
+-- A delayed beat knows nothing of newer commands, newer beats among them: it renews and checks nothing.
 local out, gone = {}, {}
 local complete = c.lease.mv <= bv
 fv = math.max(fv, c.lease.fv)
@@ -77,8 +77,9 @@ for i = 1, count do
   if fresh ~= idle then
     out[#out + 1], out[#out + 2] = fields[4 + i], show_entry(n, fresh, v)
   end
-  -- An empty entry only keeps its version; fv says that no older command may still count.
-  if complete and c.got[4 + i] and n == 0 and v <= fv then
+  -- An empty entry only keeps its version; fv says that no older command may still count. One whose
+  -- holder does not know yet that it is empty stays: the next table would miss it.
+  if complete and c.got[4 + i] and n == 0 and v == item.v and v <= fv then
     gone[#gone + 1] = fields[4 + i]
   end
   for _, scope in ipairs(item.path) do

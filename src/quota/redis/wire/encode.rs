@@ -70,7 +70,7 @@ impl Encoder {
 
     fn beat(&self, mut cmd: Cmd, beat: &Beat) -> Cmd {
         cmd.arg(LAYOUT).arg(&*beat.inc).arg(&*beat.known).arg(self.stall);
-        cmd.arg(self.lease).arg(self.floor_lease).arg(beat.settled).arg(beat.sent);
+        cmd.arg(self.lease).arg(self.floor_lease).arg(beat.settled).arg(beat.version);
         match &beat.table {
             None => {
                 cmd.arg(-1);
@@ -159,7 +159,7 @@ mod tests {
             inc: "oA1b2".into(),
             known: "Xk3".into(),
             settled: 16,
-            sent: 17,
+            version: 17,
             table: Some(table),
         };
         assert_eq!(

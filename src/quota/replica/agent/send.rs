@@ -92,6 +92,7 @@ impl Agent {
     /// R8, R10. Ends a window of use.
     pub(super) fn beat(&mut self, common: &mut Common, now: Moment) -> Call {
         self.beating = true;
+        self.version += 1;
         self.beat_at = now + common.jittered(self.times.beat);
         let outstanding = self.leaves.iter().map(|leaf| leaf.asked).filter(|asked| *asked > 0);
         let settled = outstanding.min().map_or(self.version, |oldest| oldest - 1);
@@ -116,7 +117,7 @@ impl Agent {
             inc: Arc::clone(&self.inc),
             known: self.generation.clone().unwrap_or_default(),
             settled,
-            sent: self.version,
+            version: self.version,
             table: fits.then_some(table),
         };
         let kind = Kind::Beat { settled, table: listed };

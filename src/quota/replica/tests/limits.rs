@@ -50,7 +50,7 @@ fn a_process_that_stands_still_longer_than_its_lease_needs_a_watchdog() {
         // Awake again, it ends what it may not have, before anything else.
         fleet.replicas[0].frozen = false;
         fleet.step(MS);
-        assert!(watchdog || !fleet.replicas[0].machine.is_valid(lot, fleet.now));
+        assert!(watchdog || !fleet.replicas[0].machine.is_valid(lot, fleet.time(0)));
         assert_eq!(fleet.in_flight(|_| true), 1);
     }
 }

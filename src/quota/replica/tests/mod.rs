@@ -1,6 +1,7 @@
 //! The machine alone, and fleets of machines over the pure semantics of the store.
 
 mod fleet;
+mod late;
 mod limits;
 mod random;
 mod rules;

@@ -138,7 +138,7 @@ fn quiesce(fleet: &mut FleetSim) {
     fleet.run(Duration::from_secs(1));
     // Rows of the dead are there until somebody needs room; joins collect them.
     if left(fleet) > 0 {
-        fleet.run(Duration::from_secs(3));
+        fleet.run(fleet.longest_lease());
         fleet.add();
         fleet.run(100 * MS);
     }
@@ -146,21 +146,31 @@ fn quiesce(fleet: &mut FleetSim) {
     assert!(fleet.replicas.iter().all(|replica| replica.machine.is_empty()));
 }
 
+/// A few of these long histories, or as many as `PROPTEST_CASES` says.
+fn cases() -> ProptestConfig {
+    let asked = std::env::var_os("PROPTEST_CASES").is_some();
+    let config = ProptestConfig::default();
+    if asked { config } else { ProptestConfig { cases: 20, ..config } }
+}
+
+/// Nobody wants to hold anything any more, floors neither.
+fn end(mut fleet: FleetSim) {
+    fleet.replicas.iter_mut().for_each(|replica| replica.machine.leave());
+    quiesce(&mut fleet);
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 20, ..ProptestConfig::default() })]
+    #![proptest_config(cases())]
 
     #[test]
     fn no_cap_is_exceeded_and_nothing_is_left(story in stories()) {
         let params = params(WhenUnavailable::Escrow, OnFence::Cut);
-        let mut fleet = tell(params, &story);
-        quiesce(&mut fleet);
+        quiesce(&mut tell(params, &story));
     }
 
     #[test]
     fn nor_with_floors(story in stories()) {
-        let mut fleet = tell(with_floors(50, 1), &story);
-        fleet.replicas.iter_mut().for_each(|replica| replica.machine.leave());
-        quiesce(&mut fleet);
+        end(tell(with_floors(50, 1), &story));
     }
 }
 

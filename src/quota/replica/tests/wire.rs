@@ -97,7 +97,7 @@ impl Names {
                     lease: ms(settings.lease),
                     floor_lease: ms(settings.floor_lease),
                     fv: small(beat.settled),
-                    bv: small(beat.sent),
+                    bv: small(beat.version),
                     table: Some(table.collect()),
                 });
                 (&beat.inc, &beat.known, op)
