@@ -49,6 +49,10 @@ struct Place {
     endpoint: Option<EndpointId>,
     /// The engine behind it, if the endpoint is a gateway and said which it chose.
     pod: Option<EndpointId>,
+    /// The client has seen something of the answer from here.
+    delivers: bool,
+    /// The request must leave.
+    evicted: CancellationToken,
 }
 
 impl Place {
@@ -96,6 +100,23 @@ impl Holders {
     /// were.
     pub fn cut_endpoint(&self, endpoint: &EndpointId, cause: CutCause) -> usize {
         self.cut_where(cause, |entry| lock(&entry.place).is(endpoint))
+    }
+
+    /// `endpoint` reached its deadline. Whoever has shown its client nothing yet must leave it, and
+    /// may go elsewhere; all others are cut. How many there were.
+    pub fn evict_endpoint(&self, endpoint: &EndpointId) -> usize {
+        let entries = self.entries();
+        let evicted = entries.iter().filter(|entry| {
+            let place = lock(&entry.place);
+            let here = place.is(endpoint);
+            if here && place.delivers {
+                entry.cut(CutCause::EndpointDrain);
+            } else if here {
+                place.evicted.cancel();
+            }
+            here
+        });
+        evicted.count()
     }
 
     /// How many holders run on `endpoint`, also as a pod behind a gateway.
@@ -250,7 +271,28 @@ impl Holder {
 
     /// An endpoint was chosen (again).
     pub fn set_endpoint(&self, endpoint: EndpointId) {
-        *lock(&self.entry.place) = Place { endpoint: Some(endpoint), pod: None };
+        *lock(&self.entry.place) = Place { endpoint: Some(endpoint), ..Place::default() };
+    }
+
+    /// Resolves when the request must leave the endpoint it has now, of which the client has seen
+    /// nothing yet.
+    pub fn evicted(&self) -> impl Future<Output = ()> + Send + use<> {
+        lock(&self.entry.place).evicted.clone().cancelled_owned()
+    }
+
+    /// From now on the client sees the answer, so the request can leave its endpoint no more, only
+    /// be cut.
+    pub fn deliver(&self) {
+        let mut place = lock(&self.entry.place);
+        place.delivers = true;
+        if place.evicted.is_cancelled() {
+            self.entry.cut(CutCause::EndpointDrain);
+        }
+    }
+
+    /// The request must leave its endpoint and cannot go elsewhere.
+    pub fn cut_with_endpoint(&self) {
+        self.entry.cut(CutCause::EndpointDrain);
     }
 
     /// The chosen endpoint is a gateway, and this is the engine that it chose.

@@ -1,7 +1,6 @@
 //! The endpoints of this process, as their drains see them: pools and holders together.
 
 use crate::admission::Holders;
-use crate::core::cause::CutCause;
 use crate::core::endpoint_drain::Seen;
 use crate::core::endpoint_drain_port::EndpointsPort;
 use crate::core::ids::EndpointId;
@@ -75,7 +74,7 @@ impl EndpointsPort for EngineSide {
     }
 
     fn cut(&self, endpoint: &EndpointId) -> usize {
-        self.holders.cut_endpoint(endpoint, CutCause::EndpointDrain)
+        self.holders.evict_endpoint(endpoint)
     }
 
     fn changed(&self) -> BoxFuture<'_, ()> {

@@ -29,8 +29,9 @@ pub trait EndpointsPort: Send + Sync {
     /// Undo [`stop`](Self::stop) and [`mark`](Self::mark).
     fn serve(&self, endpoint: &EndpointId);
 
-    /// End what runs there: clients are told by an error event, upstream connections are closed.
-    /// How many requests there were; their ends are not waited for.
+    /// End what runs there: upstream connections are closed; clients that have seen something are
+    /// told by an error event, the other requests may go elsewhere. How many requests there were;
+    /// their ends are not waited for.
     fn cut(&self, endpoint: &EndpointId) -> usize;
 
     /// Resolves when an endpoint may have begun to drain, or come back, since this call or since

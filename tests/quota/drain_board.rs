@@ -70,7 +70,8 @@ async fn words_and_shares_reach_everybody_and_only_newer_ones_count() {
     let view = exchange(&b, having(1, 3)).await;
     let theirs = view.me.clone().expect("leased");
     let view = exchange(&a, having(1, 0)).await;
-    let share = view.shares.iter().find(|(who, _)| *who == theirs).map(|(_, share)| share.in_flight);
+    let share =
+        view.shares.iter().find(|(who, _)| *who == theirs).map(|(_, share)| share.in_flight);
     assert_eq!((share, view.shares.len()), (Some(3), 2), "{view:?}");
 
     // Twice, late, and over what was not heard.
@@ -196,7 +197,9 @@ async fn the_script_means_what_the_pure_board_means() {
                 let (version, base) = (random.random_range(1..12), random.random_range(0..12));
                 let stance = Stance::ALL[random.random_range(0..4)];
                 let by = format!("r{at}-{round}");
-                dispatch.entries.push(Entry { endpoint: endpoint.clone(), ..word(version, base, &by, stance) });
+                dispatch
+                    .entries
+                    .push(Entry { endpoint: endpoint.clone(), ..word(version, base, &by, stance) });
             }
             let (version, in_flight) = (random.random_range(1..12), random.random_range(0..3));
             dispatch.shares.push(Share { endpoint: endpoint.clone(), version, in_flight });

@@ -26,8 +26,13 @@ fn names_are_unique_labels() {
 
 #[test]
 fn an_engine_has_more_time_than_the_margin_of_a_cut() {
-    let with = |timeout| two(&format!("models: [x], engine_shutdown_timeout: {timeout}"), "models: [y]", "");
-    only(&with("5s"), "pools[0].engine_shutdown_timeout: streams are cut drain.cut_margin (5s) before");
+    let with = |timeout| {
+        two(&format!("models: [x], engine_shutdown_timeout: {timeout}"), "models: [y]", "")
+    };
+    only(
+        &with("5s"),
+        "pools[0].engine_shutdown_timeout: streams are cut drain.cut_margin (5s) before",
+    );
     let pools = valid(&with("30s")).pools;
     let timeouts: Vec<_> = pools.iter().map(|pool| pool.engine_shutdown_timeout).collect();
     assert_eq!(timeouts, [Some(std::time::Duration::from_secs(30)), None]);

@@ -209,7 +209,8 @@ impl Desk {
         self.said += 1;
         let by = format!("{}-{}", self.name, self.said).into();
         let before = self.drains.get(endpoint);
-        let (version, base) = before.map_or((0, 0), |drain| (drain.word.version, drain.word.base));
+        let (version, base) = before
+            .map_or((0, (0, "".into())), |drain| (drain.word.version, drain.word.base.clone()));
         let word = Word { version: version + 1, base, by, stance, since: now, wait, posted: false };
         let drain = match self.drains.remove(endpoint) {
             Some(drain) => drain.saying(word),

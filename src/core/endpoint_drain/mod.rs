@@ -24,7 +24,8 @@
 //!   unless the own word is not yet on the board and was said later. Then the own one is said
 //!   again above it.
 //! * The board has a word below the base, or lacks one that drains: it lost its memory, or has not
-//!   heard yet; the own word is put there.
+//!   heard yet; the own word is put there. After a loss the highest version that anybody knows
+//!   wins, not what was said last: a message from before the loss may still be on its way.
 //! * A replica *confirms* an order by reporting, under the order's version, how many requests it
 //!   has there. It does so after it stopped choosing the endpoint, so the number can only fall.
 //! * *Drained*: every replica with a live lease confirmed this version, and all numbers are zero.

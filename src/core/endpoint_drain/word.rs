@@ -47,8 +47,8 @@ impl Stance {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Word {
     pub version: u64,
-    /// The highest version that is known to be, or have been, on the board.
-    pub base: u64,
+    /// The highest version that is known to be, or have been, on the board, and whose word it was.
+    pub base: (u64, Arc<str>),
     pub by: Arc<str>,
     pub stance: Stance,
     pub since: Instant,
@@ -62,7 +62,7 @@ impl Word {
     pub(super) fn of(entry: &Entry, received: Instant) -> Self {
         Self {
             version: entry.version,
-            base: entry.version,
+            base: (entry.version, Arc::clone(&entry.by)),
             by: Arc::clone(&entry.by),
             stance: entry.stance,
             since: received.checked_sub(entry.age).unwrap_or(received),
@@ -76,7 +76,7 @@ impl Word {
         Entry {
             endpoint: endpoint.clone(),
             version: self.version,
-            base: self.base,
+            base: self.base.0,
             by: Arc::clone(&self.by),
             stance: self.stance,
             age: now.saturating_duration_since(self.since),
@@ -92,16 +92,22 @@ impl Word {
             return false;
         };
         if entry.version == self.version && entry.by == self.by {
-            (self.posted, self.base) = (true, self.version);
+            (self.posted, self.base) = (true, (self.version, Arc::clone(&self.by)));
             return false;
         }
-        if entry.version < self.base || (entry.version == self.base && !self.posted) {
+        let superseded = entry.version == self.base.0 && entry.by == self.base.1;
+        if superseded || entry.version < self.base.0 {
             self.posted = false;
             return false;
         }
         let theirs = Self::of(entry, received);
         if !self.posted && self.outlives(&theirs) {
-            self.base = entry.version;
+            if theirs.stance == Stance::Ordered && self.stance == Stance::Ordered {
+                let ends = self.ends().max(theirs.ends());
+                self.since = self.since.max(theirs.since);
+                self.wait = ends.saturating_duration_since(self.since);
+            }
+            self.base = (entry.version, Arc::clone(&entry.by));
             self.version = self.version.max(entry.version) + 1;
             return false;
         }
@@ -109,12 +115,14 @@ impl Word {
         true
     }
 
-    /// Whether this word, which the board lacks, is to be said above the one it has. Of two that
-    /// mean the same, one is enough; of two orders, the one that gives more time; else what was
-    /// said last.
+    /// Whether this word, which the board lacks, is to be said above the one it has: if it was
+    /// said later. Two orders become one, as late as the later and with the time of the longer;
+    /// of two other words that mean the same, one is enough.
     fn outlives(&self, theirs: &Self) -> bool {
         match (self.stance, theirs.stance) {
-            (Stance::Ordered, Stance::Ordered) => self.ends() > theirs.ends(),
+            (Stance::Ordered, Stance::Ordered) => {
+                self.since > theirs.since || self.ends() > theirs.ends()
+            }
             (Stance::Answered, Stance::Answered) => false,
             (ours, theirs) if !ours.drains() && !theirs.drains() => false,
             _ => self.since > theirs.since,

@@ -1,4 +1,4 @@
-use super::Failure::{EarlyError, LostEarly, NotConnected, Status, TimedOut, Unanswered};
+use super::Failure::{EarlyError, Evicted, LostEarly, NotConnected, Status, TimedOut, Unanswered};
 use super::*;
 use proptest::prelude::*;
 
@@ -50,6 +50,16 @@ fn an_unanswered_stream_or_read_is_repeated_once_and_an_answer_is_not() {
         assert_eq!(judgement, judged(lost, again, UNREACHABLE));
     }
     assert!(Attempts::new(3, Kind::Answer, false).fail(unanswered(true, 0), false).again);
+}
+
+#[test]
+fn what_leaves_an_endpoint_at_its_deadline_goes_elsewhere_once() {
+    let none = End::Refuse(Reason::NoEndpoint);
+    assert_eq!(first(Evicted), judged(None, true, none));
+    let mut attempts = Attempts::new(5, Kind::Stream, false);
+    assert!(attempts.fail(Evicted, false).again);
+    assert!(!attempts.fail(Evicted, false).again);
+    assert!(!Attempts::new(5, Kind::Answer, false).fail(Evicted, false).again);
 }
 
 #[test]

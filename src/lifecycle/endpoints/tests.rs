@@ -182,7 +182,10 @@ async fn a_drain_that_the_engine_announced_is_told_and_ends_with_the_next_proces
     assert!(drains.ready(seconds(1)).await);
     port.set(|seen| seen.phase = Some(EndpointPhase::Draining));
     tokio::time::sleep(seconds(1)).await;
-    assert_eq!(drains.states().first().map(|state| (state.cause, state.posted)), Some(("answered", true)));
+    assert_eq!(
+        drains.states().first().map(|state| (state.cause, state.posted)),
+        Some(("answered", true))
+    );
     tokio::time::sleep(seconds(25)).await;
     assert!(port.asked().contains(&"cut"), "{:?}", port.asked());
     port.set(|seen| seen.phase = Some(EndpointPhase::Ready));

@@ -74,6 +74,8 @@ pub(super) enum Lost {
     EarlyError(EngineError),
     /// A plain answer of 200 that the engine gave up (`finish_reason: "abort"`).
     GivenUp,
+    /// The endpoint drains and reached its deadline.
+    Evicted,
 }
 
 impl Lost {
@@ -85,6 +87,7 @@ impl Lost {
             Self::Status { head, body } => Failure::Status { status: head.status.as_u16(), body },
             Self::HalfStatus(status) => Failure::Status { status: *status, body: b"" },
             Self::Early | Self::GivenUp => Failure::LostEarly,
+            Self::Evicted => Failure::Evicted,
             Self::EarlyError(error) => {
                 Failure::EarlyError { status: error.status, message: error.message.as_deref() }
             }

@@ -9,7 +9,7 @@ use super::run::{Context, total_passed};
 use super::work::{Attempt, Work};
 use crate::admission::Permit;
 use crate::config::OnEngineAbort;
-use crate::core::cause::Selection;
+use crate::core::cause::{CutCause, Selection};
 use crate::core::outcome::Outcome;
 use crate::core::reason::Reason;
 use crate::core::rejection::Rejection;
@@ -95,8 +95,17 @@ impl Search<'_> {
             self.chosen(&lease, attempts.number() > 1);
             let running = slot.insert(Attempt { lease, call: None });
             let asked = Instant::now();
-            let lost = match self.attempt(running).await {
-                Ok(reply) => return Ok(Found::Reply(Box::new(reply))),
+            let evicted = self.permit.holder().evicted();
+            let answer = tokio::select! {
+                biased;
+                answer = self.attempt(running) => answer,
+                () = evicted => Err(Lost::Evicted),
+            };
+            let lost = match answer {
+                Ok(reply) => {
+                    self.permit.holder().deliver();
+                    return Ok(Found::Reply(Box::new(reply)));
+                }
                 Err(lost) => lost,
             };
             if matches!(lost, Lost::NoSlot) {
@@ -108,6 +117,10 @@ impl Search<'_> {
             // The endpoint's count falls before the next choice.
             *slot = None;
             match next {
+                Next::GiveUp(_) if matches!(lost, Lost::Evicted) => {
+                    self.permit.holder().cut_with_endpoint();
+                    return Err(Stop::cut(CutCause::EndpointDrain));
+                }
                 Next::GiveUp(end) => return give_up(end, Some(lost)),
                 Next::Retry { pause } => sleep(pause).await,
             }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::support::Leave;
+use crate::support::scripted::Scripted;
 use crate::support::wire::{Ending, Wire};
 use std::time::Instant;
 
@@ -70,7 +71,7 @@ async fn the_call_ends_at_its_deadline_and_the_streams_at_the_engines() {
     let reply = drain(&gate, leaving.addr(), "1s").await;
     assert_eq!((reply.status, &reply.body["in_flight"]), (504, &1.into()), "{reply:?}");
     assert_eq!(reply.body["state"], "draining");
-    assert!(reply.body["cut_in_ms"].as_u64().is_some_and(|ms| ms <= 1_500), "{reply:?}");
+    assert!(reply.body["cut_in_ms"].as_u64().is_some_and(|ms| ms <= 1_600), "{reply:?}");
 
     let (text, ending) = running.rest().await;
     let took = began.elapsed();
@@ -86,6 +87,42 @@ async fn the_call_ends_at_its_deadline_and_the_streams_at_the_engines() {
     order_when(&gate, leaving.addr(), "cut", |order| order["state"] != "draining").await;
     // The engine may now be stopped, and whoever asks again is told so.
     assert_eq!(drain(&gate, leaving.addr(), "20s").await.status, 200);
+}
+
+#[tokio::test]
+async fn what_has_shown_its_client_nothing_leaves_for_another_engine_at_the_deadline() {
+    let mut leaving = Scripted::start().await;
+    let staying = engine().await;
+    let setup = setup(&[leaving.addr, staying.addr()]);
+    let setup = setup.pool("health: {interval: 100ms}\nengine_shutdown_timeout: 1s");
+    let gate = Gate::start(setup).await;
+    // Held by the first engine, which never says a word; the other one is not there yet.
+    assert_eq!(drain(&gate, staying.addr(), "20s").await.status, 200);
+    let mut waiting = Call::start(Proto::H1, gate.proxy, &Api::Chat.stream(5)).await;
+    let mut held = leaving.next().await;
+    assert_eq!(restore(&gate, staying.addr()).await.status, 200);
+    assert_eq!(drain(&gate, leaving.addr, "100ms").await.status, 504);
+    let answer = waiting.answer().await;
+    assert!(answer.status == 200 && answer.ending == Ending::Whole, "{}", answer.text());
+    held.closed().await;
+    assert_eq!(staying.stats().completed, 1);
+    assert!((gate.settled().await.outcome("complete") - 1.0).abs() < f64::EPSILON);
+}
+
+#[tokio::test]
+async fn what_can_go_nowhere_else_gets_an_honest_status_at_the_deadline() {
+    let mut leaving = Scripted::start().await;
+    let setup = setup(&[leaving.addr]);
+    let setup = setup.pool("health: {interval: 100ms}\nengine_shutdown_timeout: 1s");
+    let gate = Gate::start(setup).await;
+    let mut waiting = Call::start(Proto::H1, gate.proxy, &Api::Chat.stream(5)).await;
+    let mut held = leaving.next().await;
+    assert_eq!(drain(&gate, leaving.addr, "100ms").await.status, 504);
+    let answer = waiting.answer().await;
+    assert_eq!((answer.status, answer.reason()), (503, Some("no_endpoint")), "{}", answer.text());
+    assert!(answer.headers.contains_key("retry-after"));
+    held.closed().await;
+    assert!((gate.settled().await.outcome("drain_cut") - 1.0).abs() < f64::EPSILON);
 }
 
 #[tokio::test]
