@@ -29,10 +29,9 @@ fn an_engine_has_more_time_than_the_margin_of_a_cut() {
     let with = |timeout| {
         two(&format!("models: [x], engine_shutdown_timeout: {timeout}"), "models: [y]", "")
     };
-    only(
-        &with("5s"),
-        "pools[0].engine_shutdown_timeout: streams are cut drain.cut_margin (5s) before",
-    );
+    let problem =
+        "streams are cut drain.cut_margin (5s) before it, so they would have no time at all";
+    only(&with("5s"), &format!("pools[0].engine_shutdown_timeout: {problem}"));
     let pools = valid(&with("30s")).pools;
     let timeouts: Vec<_> = pools.iter().map(|pool| pool.engine_shutdown_timeout).collect();
     assert_eq!(timeouts, [Some(std::time::Duration::from_secs(30)), None]);

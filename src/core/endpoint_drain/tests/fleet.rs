@@ -252,7 +252,7 @@ impl World {
     }
 
     fn quiet(&mut self) {
-        for _ in 0..4 {
+        for _ in 0..8 {
             for at in 0..REPLICAS {
                 self.step(Step::Exchange { at, fate: Fate::Arrives });
             }
