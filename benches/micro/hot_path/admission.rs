@@ -4,7 +4,7 @@ use divan::Bencher;
 use futures::FutureExt;
 use std::sync::Arc;
 use streamgate::admission::{AdmissionController, AdmitRequest, HoldEstimates, Holders};
-use streamgate::core::policy::{Mode, ModelSet, OnLimit, TenantPolicy};
+use streamgate::core::policy::{Mode, ModelSet, OnLimit, Revision, TenantPolicy};
 use streamgate::quota::memory::MemoryStore;
 use tokio::time::Instant;
 
@@ -30,6 +30,7 @@ fn ask(policy: &Arc<TenantPolicy>) -> AdmitRequest {
         model: Some("qwen".into()),
         pool: "p".into(),
         pool_cap: None,
+        pool_revision: Revision::FIRST,
     }
 }
 
@@ -42,5 +43,6 @@ fn policy() -> TenantPolicy {
         pool: None,
         mode: Mode::Enforce,
         may_route: false,
+        revision: Revision::FIRST,
     }
 }

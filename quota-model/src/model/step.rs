@@ -57,6 +57,16 @@ impl Cfg {
             }
             Action::Deliver(who, at) => self.receive(state, who, at),
             Action::Lose(who, at) => self.lose(&mut state.agents[who], at),
+            Action::Tick => self.tick(state)?,
+            Action::Reconnect(who) => self.reconnect(state, who),
+            fault => self.fault(state, fault)?,
+        }
+        Some(())
+    }
+
+    /// What happens to a message, to a replica, or to the servers.
+    fn fault(&self, state: &mut State, action: Action) -> Option<()> {
+        match action {
             Action::TimeOut(who, call) => {
                 state.budget.late -= 1;
                 self.time_out(&mut state.agents[who], call);
@@ -70,16 +80,6 @@ impl Cfg {
                 state.budget.duplicate -= 1;
                 self.duplicate(&mut state.agents[who], call);
             }
-            Action::Tick => self.tick(state)?,
-            Action::Reconnect(who) => self.reconnect(state, who),
-            fault => self.fault(state, fault)?,
-        }
-        Some(())
-    }
-
-    /// What happens to a replica, or to the servers.
-    fn fault(&self, state: &mut State, action: Action) -> Option<()> {
-        match action {
             Action::Crash(who) => {
                 state.budget.crash -= 1;
                 self.crash(state, who);

@@ -2,7 +2,6 @@
 //! a line there is enough. These tests leave that one step out.
 
 use super::*;
-use std::time::Duration;
 
 fn parse(text: &str) -> Result<Config, ConfigErrors> {
     let tree = yaml::parse(text)?;

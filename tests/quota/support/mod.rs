@@ -102,7 +102,7 @@ impl Replica {
     pub async fn slot(&self, path: &SlotPath) -> Box<dyn SlotGuard> {
         match self.answer(path).await {
             Acquired::Granted(slot) => slot,
-            other => panic!("expected a slot, got {other:?}; {:?}", self.store.status()),
+            other @ Acquired::Full(_) => panic!("expected a slot, got {other:?}; {:?}", self.store.status()),
         }
     }
 
@@ -135,7 +135,7 @@ impl Replica {
     pub async fn full(&self, path: &SlotPath) -> FullScope {
         match self.answer(path).await {
             Acquired::Full(scope) => scope,
-            other => panic!("expected no room, got {other:?}"),
+            other @ Acquired::Granted(_) => panic!("expected no room, got {other:?}"),
         }
     }
 

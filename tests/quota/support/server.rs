@@ -1,7 +1,7 @@
 //! A real `redis-server` on a free loopback port, ended on drop.
 
 use std::net::TcpListener;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -47,11 +47,6 @@ impl RedisServer {
 
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}/0", self.port)
-    }
-
-    /// A file in the server's directory.
-    pub fn file(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
     }
 
     /// A new connection, for looking and meddling.

@@ -54,7 +54,7 @@ impl Target {
         let url = &self.settings.url;
         let addresses = url.hosts.iter().map(|host| self.address(host));
         let kind = SentinelServerType::Master;
-        let mut builder = SentinelClientBuilder::new(addresses, master.to_owned(), kind)?
+        let mut builder = SentinelClientBuilder::new(addresses, master, kind)?
             .set_client_to_redis_protocol(ProtocolVersion::RESP3)
             .set_client_to_redis_db(i64::from(url.database))
             .set_client_to_redis_tcp_settings(tcp())

@@ -126,9 +126,9 @@ impl FleetSim {
 
     fn start(&mut self) -> Replica {
         /// Nobody's clock is anybody else's.
-        const APART: Duration = Duration::from_secs(24 * 3600);
+        const APART: Duration = Duration::from_millis(24 * 3_600_000 + 1);
         self.processes += 1;
-        let clock = APART.mul_f64(self.random.random_range(0.0..2.0));
+        let clock = APART * u32::try_from(self.processes).unwrap();
         let mut machine = Machine::new(self.params, self.random.random(), self.now + clock);
         machine.connected(self.now + clock);
         Replica {
