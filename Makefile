@@ -7,10 +7,11 @@ MAKEFLAGS += --no-print-directory
 
 CARGO ?= cargo
 
-.PHONY: help demo test test-exhaustive test-page lint bench model loadtest loadtest-all
+.PHONY: help demo test test-exhaustive test-page lint bench model loadtest loadtest-all \
+	quota-figures compare-litellm
 
 help: ## List these recipes (default)
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## Start two simulated engines, the ingress, two tenants and the live page; Ctrl-C ends it
 	@scripts/prerequisites.sh demo
@@ -35,6 +36,12 @@ lint: ## Check format, lints, documentation, dependencies and scripts
 	@scripts/check-dependencies.sh
 	@for script in scripts/*.sh .ci/run; do bash -n "$$script"; done
 	@if command -v shellcheck >/dev/null; then shellcheck scripts/*.sh .ci/run; fi
+
+quota-figures: ## Measure round trips a request and a frozen Redis, three replicas (release build)
+	@scripts/quota-figures.sh
+
+compare-litellm: ## Streamgate and LiteLLM under the same scripted faults (installs LiteLLM, 15 min)
+	@scripts/compare-litellm.sh
 
 loadtest: ## Run one load test: make loadtest SCENARIO=loadtests/scenarios/w1.yaml
 	@scripts/loadtest.sh $(SCENARIO)

@@ -128,14 +128,6 @@ fn check_of_a_missing_file_is_an_error_in_both_forms() {
     assert_eq!(json["errors"].as_array().unwrap().len(), 1);
 }
 
-#[test]
-fn manifests_are_refused_not_ignored() {
-    let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/demo.yaml");
-    let output = check(&demo, &["--manifests", "pod.yaml"]);
-    assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).contains("--manifests is not supported by this version"));
-}
-
 /// The value of a `name: "…"` line.
 fn quoted<'t>(text: &'t str, name: &str) -> &'t str {
     let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap();

@@ -3,6 +3,7 @@
 use super::Admin;
 use super::access::Action;
 use super::answers::{DrainAnswer, Refusal};
+use super::places::Seat;
 use super::server::Peer;
 use crate::core::drain_port::DrainWait;
 use crate::core::observe::HolderState;
@@ -43,17 +44,19 @@ type Query_ = Result<Query<Wait>, axum::extract::rejection::QueryRejection>;
 pub async fn drain(
     State(admin): State<Arc<Admin>>,
     Extension(peer): Extension<Peer>,
+    Extension(seat): Extension<Seat>,
     headers: HeaderMap,
     query: Query_,
 ) -> Result<DrainAnswer, Refusal> {
     permit(&admin, Action::Change, "drain", peer, &headers)?;
-    begin_and_wait(&admin, query).await
+    begin_and_wait(&admin, &seat, query).await
 }
 
 /// `GET /prestop?wait=150s`. A `HEAD` must not start a drain.
 pub async fn prestop(
     State(admin): State<Arc<Admin>>,
     Extension(peer): Extension<Peer>,
+    Extension(seat): Extension<Seat>,
     method: Method,
     headers: HeaderMap,
     query: Query_,
@@ -62,15 +65,17 @@ pub async fn prestop(
         return Err(super::routes::wrong_method());
     }
     permit(&admin, Action::Prestop, "prestop", peer, &headers)?;
-    begin_and_wait(&admin, query).await
+    begin_and_wait(&admin, &seat, query).await
 }
 
-/// Cancel-safe: a caller that leaves ends the waiting, not the drain.
-async fn begin_and_wait(admin: &Admin, query: Query_) -> Result<DrainAnswer, Refusal> {
+/// Cancel-safe: a caller that leaves ends the waiting, not the drain. One caller too many is
+/// refused the waiting, and its drain begins all the same.
+async fn begin_and_wait(admin: &Admin, seat: &Seat, query: Query_) -> Result<DrainAnswer, Refusal> {
     let Query(wait) = query.map_err(|error| Refusal::bad_request(error.body_text()))?;
     let limit = wait.limit(admin.default_wait)?;
     let began = Instant::now();
     admin.drain.begin();
+    let _blocked = seat.block().ok_or_else(too_many_wait)?;
     let end = admin.drain.wait(limit).await;
     let drained = end == DrainWait::Drained;
     Ok(DrainAnswer {
@@ -81,6 +86,11 @@ async fn begin_and_wait(admin: &Admin, query: Query_) -> Result<DrainAnswer, Ref
         queued: admin.observe.drain().queued,
         left: if drained { Vec::new() } else { oldest(admin.observe.holders()) },
     })
+}
+
+pub(super) fn too_many_wait() -> Refusal {
+    let message = "the drain has begun, but too many calls wait for it already; see /api/v1/state";
+    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "too_many_wait", message)
 }
 
 fn oldest(mut holders: Vec<HolderState>) -> Vec<HolderState> {

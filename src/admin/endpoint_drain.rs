@@ -2,8 +2,9 @@
 
 use super::Admin;
 use super::access::Action;
-use super::actions::{Wait, permit};
+use super::actions::{Wait, permit, too_many_wait};
 use super::answers::Refusal;
+use super::places::Seat;
 use super::server::Peer;
 use crate::core::endpoint_drain::EndpointDrainState;
 use crate::core::endpoint_drain_port::UnknownEndpoint;
@@ -15,8 +16,10 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use serde::Serialize;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+/// How long one caller too many is given: its order is taken all the same.
+const UNBLOCKED: Duration = Duration::from_millis(200);
 /// Endpoints named in a refusal.
 const NAMED: usize = 50;
 
@@ -35,6 +38,7 @@ struct DrainAnswer {
 pub async fn drain(
     State(admin): State<Arc<Admin>>,
     Extension(peer): Extension<Peer>,
+    Extension(seat): Extension<Seat>,
     headers: HeaderMap,
     Path(endpoint): Path<String>,
     query: Result<Query<Wait>, QueryRejection>,
@@ -44,7 +48,13 @@ pub async fn drain(
     let Query(wait) = query.map_err(|error| Refusal::bad_request(error.body_text()))?;
     let limit = wait.limit(admin.default_wait)?;
     let began = Instant::now();
-    let ended = admin.endpoints.drain(endpoint, limit).await.map_err(unknown)?;
+    let waiting = admin.endpoints.drain(endpoint, limit);
+    let blocked = seat.block();
+    let ended = match &blocked {
+        Some(_) => waiting.await,
+        None => tokio::time::timeout(UNBLOCKED, waiting).await.map_err(|_| too_many_wait())?,
+    };
+    let ended = ended.map_err(unknown)?;
     if ended.was_restored() {
         let message = "the endpoint was put back in service while this waited";
         return Err(Refusal::new(StatusCode::CONFLICT, "restored", message));

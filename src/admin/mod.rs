@@ -11,6 +11,7 @@ mod answers;
 pub mod client;
 mod endpoint_drain;
 mod page;
+mod places;
 mod routes;
 mod server;
 mod stall;
@@ -25,6 +26,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 
+/// Connections at once where there are descriptors enough.
+pub const MAX_CONNECTIONS: usize = 256;
+
 /// What the admin port serves.
 pub struct Admin {
     pub observe: Arc<dyn Observe>,
@@ -38,6 +42,8 @@ pub struct Admin {
     pub version: &'static str,
     /// How long a drain call without `wait` waits: `drain.deadline`.
     pub default_wait: Duration,
+    /// Connections at once, at least 2; when there are as many, an idle or slow one gives way.
+    pub max_connections: usize,
 }
 
 impl std::fmt::Debug for Admin {
@@ -51,6 +57,7 @@ impl Admin {
     /// five seconds). A blocked drain call is answered before this returns if its drain has
     /// ended. Dropping the future drops every connection.
     pub async fn serve(self: Arc<Self>, listener: TcpListener, shutdown: impl Future<Output = ()>) {
-        server::serve(listener, routes::router(self), shutdown).await;
+        let most = self.max_connections;
+        server::serve(listener, most, routes::router(self), shutdown).await;
     }
 }

@@ -1,6 +1,7 @@
 //! Paths of the admin port, and the calls that only read.
 
 use super::answers::{Refusal, common_headers};
+use super::places::Seat;
 use super::{Admin, actions, endpoint_drain, page};
 use crate::core::observe::{DrainPhase, HolderState, State as Now};
 use crate::telemetry;
@@ -10,7 +11,7 @@ use axum::http::{StatusCode, Uri};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
-use axum::{Json, Router};
+use axum::{Extension, Json, Router};
 use futures::FutureExt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -35,6 +36,7 @@ pub fn router(admin: Arc<Admin>) -> Router {
         .method_not_allowed_fallback(async || wrong_method())
         .layer(middleware::from_fn(contain_panic))
         .layer(middleware::map_response(common_headers))
+        .layer(middleware::from_fn(head_came))
         .with_state(admin)
 }
 
@@ -77,6 +79,12 @@ async fn no_such_path(uri: Uri) -> Refusal {
 pub fn wrong_method() -> Refusal {
     let message = "this path does not take this method";
     Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)
+}
+
+/// A connection that has said what it wants is not idle.
+async fn head_came(Extension(seat): Extension<Seat>, request: Request, next: Next) -> Response {
+    seat.answer();
+    next.run(request).await
 }
 
 /// A defect in one answer must not take the probes down with it.

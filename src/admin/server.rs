@@ -1,19 +1,22 @@
 //! The connections of the admin port.
 //!
 //! One request a connection: then a connection's life is bounded by the head timeout, the
-//! handler and the write stall, and no number of idle clients keeps the probes out.
+//! handler and the write stall. Where all places are taken, somebody gives way (`places`), so no
+//! number of idle, slow or blocked clients keeps the probes out.
 
+use super::places::{Place, Places};
 use super::stall::Stall;
+use crate::core::seldom::Seldom;
 use axum::{Extension, Router};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use std::io::ErrorKind;
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// A client that has not sent its whole head by then is dropped.
@@ -23,10 +26,10 @@ const WRITE_STALL: Duration = Duration::from_secs(10);
 /// Largest head.
 const MAX_HEAD: usize = 16 * 1_024;
 const MAX_HEADERS: usize = 64;
-/// Connections at once; more wait in the listener's backlog.
-const MAX_CONNECTIONS: usize = 256;
 /// After an accept failed for want of file descriptors or memory.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
+/// Longest silence of the log about failed accepts.
+static FAILED: Seldom = Seldom::new(Duration::from_secs(5));
 /// For answers under way when the server is told to stop.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -34,20 +37,27 @@ const GRACE: Duration = Duration::from_secs(5);
 #[derive(Clone, Copy, Debug)]
 pub struct Peer(pub IpAddr);
 
-/// Serve `router` until `shutdown`, then give answers under way [`GRACE`]. Dropping the future
-/// drops every connection.
-pub async fn serve(listener: TcpListener, router: Router, shutdown: impl Future<Output = ()>) {
+/// Serve `router` on at most `most` connections until `shutdown`, then give answers under way
+/// [`GRACE`]. Dropping the future drops every connection.
+pub async fn serve(
+    listener: TcpListener,
+    most: usize,
+    router: Router,
+    shutdown: impl Future<Output = ()>,
+) {
     let stop = CancellationToken::new();
-    let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let places = Places::new(most);
     let mut connections = JoinSet::new();
     tokio::pin!(shutdown);
     loop {
         tokio::select! {
             () = &mut shutdown => break,
             Some(_) = connections.join_next() => {}
-            accepted = accept(&listener, &slots) => if let Some((stream, peer, slot)) = accepted {
-                let router = router.clone().layer(Extension(Peer(peer)));
-                connections.spawn(connection(stream, router, stop.clone(), slot));
+            accepted = accept(&listener) => if let Some((stream, peer)) = accepted {
+                let place = places.enter().await;
+                let caller = (Extension(Peer(peer)), Extension(place.seat()));
+                let router = router.clone().layer(caller);
+                connections.spawn(connection(stream, router, stop.clone(), place));
             }
         }
     }
@@ -59,28 +69,25 @@ pub async fn serve(listener: TcpListener, router: Router, shutdown: impl Future<
     }
 }
 
-type Accepted = (TcpStream, IpAddr, OwnedSemaphorePermit);
-
-/// One connection, once there is a slot for it. Cancel-safe.
-async fn accept(listener: &TcpListener, slots: &Arc<Semaphore>) -> Option<Accepted> {
-    let slot = Arc::clone(slots).acquire_owned().await.ok()?;
+/// One connection. Cancel-safe.
+async fn accept(listener: &TcpListener) -> Option<(TcpStream, IpAddr)> {
     match listener.accept().await {
-        Ok((stream, peer)) => Some((stream, peer.ip(), slot)),
+        Ok((stream, peer)) => Some((stream, peer.ip())),
         Err(error) => {
-            tracing::warn!(%error, "the admin port cannot accept a connection");
-            tokio::time::sleep(ACCEPT_PAUSE).await;
+            if let Some(silent) = FAILED.pass(Instant::now().into_std()) {
+                tracing::warn!(%error, silent, "the admin port cannot accept a connection");
+            }
+            // Unless the client is to blame, the next would fail too.
+            if error.kind() != ErrorKind::ConnectionAborted {
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
             None
         }
     }
 }
 
-/// The slot is given back whatever happens.
-async fn connection(
-    stream: TcpStream,
-    router: Router,
-    stop: CancellationToken,
-    _slot: OwnedSemaphorePermit,
-) {
+/// The place is given back whatever happens.
+async fn connection(stream: TcpStream, router: Router, stop: CancellationToken, place: Place) {
     let io = TokioIo::new(Stall::new(stream, WRITE_STALL));
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -92,6 +99,7 @@ async fn connection(
     tokio::pin!(serving);
     let ended = tokio::select! {
         ended = &mut serving => ended,
+        () = place.give_way() => return,
         () = stop.cancelled() => {
             serving.as_mut().graceful_shutdown();
             serving.await

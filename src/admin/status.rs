@@ -61,6 +61,14 @@ pub struct Store {
     #[serde(default)]
     pub unfenced: u64,
     #[serde(default)]
+    pub held: u64,
+    #[serde(default)]
+    pub spare: u64,
+    #[serde(default)]
+    pub fleet: u64,
+    #[serde(default)]
+    pub replicas: u64,
+    #[serde(default)]
     pub last_fault: Option<String>,
 }
 
@@ -153,9 +161,7 @@ fn headline(state: &StateView, colour: bool) -> String {
         Store { learning: true, .. } => Cell::toned("learning", Tone::Warn),
         _ => Cell::toned("up", Tone::Good),
     };
-    let counted =
-        |count: u64, what| if count > 0 { format!(" ({count} {what})") } else { "".into() };
-    let escrow = counted(store.escrow, "in escrow") + &counted(store.unfenced, "unfenced");
+    let notes = notes(store);
     let fault = match &store.last_fault {
         Some(fault) if !store.up => format!(" [{}]", table::printable(fault)),
         _ => String::new(),
@@ -168,13 +174,30 @@ fn headline(state: &StateView, colour: bool) -> String {
         format!(" ({} in flight, {} queued)", state.drain.in_flight, state.drain.queued)
     };
     format!(
-        "streamgate {}  up {}  store {} {}{fault}{escrow}  drain {}{left}\n",
+        "streamgate {}  up {}  store {} {}{fault}{notes}  drain {}{left}\n",
         table::printable(&state.version),
         humantime::format_duration(Duration::from_secs(whole(state.uptime_seconds))),
         table::printable(&store.kind),
         condition.shown(colour),
         drain.shown(colour),
     )
+}
+
+/// What the store's condition does not say: the fleet, if there is one, and what is out of order.
+fn notes(store: &Store) -> String {
+    let mut notes = Vec::new();
+    if store.replicas > 0 {
+        let plural = if store.replicas == 1 { "" } else { "s" };
+        notes.push(format!("{} replica{plural}", store.replicas));
+        notes.push(format!("{} in flight", store.fleet));
+        notes.push(format!("{} held here, {} of them spare", store.held, store.spare));
+    }
+    for (count, what) in [(store.escrow, "in escrow"), (store.unfenced, "unfenced")] {
+        if count > 0 {
+            notes.push(format!("{count} {what}"));
+        }
+    }
+    if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) }
 }
 
 /// Outcomes that no request had are left out, except the two that are always looked for.

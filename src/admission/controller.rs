@@ -6,8 +6,8 @@ use super::permit::Permit;
 use super::request::{AdmitRequest, Admitted, Refused};
 use crate::core::cause::CutCause;
 use crate::core::hold::HoldTimes;
-use crate::core::ids::TenantId;
-use crate::core::policy::{Mode, OnLimit, TenantPolicy};
+use crate::core::ids::{PoolId, TenantId};
+use crate::core::policy::{Mode, OnLimit, PoolCap, TenantPolicy};
 use crate::core::quota::{Acquired, FullScope, QuotaStore, SlotGuard, SlotPath, StoreError};
 use crate::core::reason::Reason;
 use crate::core::sync::lock;
@@ -25,6 +25,8 @@ pub struct AdmissionController {
     hold_times: Arc<dyn HoldTimes>,
     holders: Arc<Holders>,
     lanes: Mutex<HashMap<TenantId, Arc<Lane>>>,
+    /// Caps of the last reload; newer than what a waiting request brought along.
+    pool_caps: Mutex<HashMap<PoolId, PoolCap>>,
     closed: CancellationToken,
 }
 
@@ -57,6 +59,7 @@ impl AdmissionController {
             hold_times,
             holders,
             lanes: Mutex::default(),
+            pool_caps: Mutex::default(),
             closed: CancellationToken::new(),
         }
     }
@@ -119,6 +122,13 @@ impl AdmissionController {
         for policy in policies {
             self.lane(&policy.id).set_policy(policy);
         }
+    }
+
+    /// A reload: those who wait are judged by the new caps of the pools from now on, at once where
+    /// there is more room. A pool that is not named keeps the cap it had.
+    pub fn apply_pools(&self, caps: impl IntoIterator<Item = (PoolId, PoolCap)>) {
+        lock(&self.pool_caps).extend(caps);
+        lock(&self.lanes).values().for_each(|lane| lane.ring());
     }
 
     /// Everyone who waits is refused with `draining` at once, and so is everyone who comes.
@@ -234,18 +244,24 @@ impl AdmissionController {
         Grant { slot: None, overflow: Some(overflow), shadow_refusal }
     }
 
+    /// The pool's cap that counts now: the last reload's, else the one the request brought.
+    fn pool_cap(&self, request: &AdmitRequest) -> PoolCap {
+        lock(&self.pool_caps).get(&request.pool).copied().unwrap_or(request.pool_cap)
+    }
+
     async fn ask(
         &self,
         request: &AdmitRequest,
         policy: &TenantPolicy,
     ) -> Result<Acquired, StoreError> {
+        let pool = self.pool_cap(request);
         let path = SlotPath {
             tenant: policy.id.clone(),
             tenant_cap: policy.max_in_flight,
             pool: request.pool.clone(),
-            pool_cap: request.pool_cap,
+            pool_cap: pool.max_in_flight,
             tenant_revision: policy.revision.number(),
-            pool_revision: request.pool_revision.number(),
+            pool_revision: pool.revision.number(),
         };
         let answer = self.store.acquire(&path).await;
         if let Err(error) = &answer {

@@ -53,6 +53,11 @@ impl Lane {
         state.ring_turns(None);
     }
 
+    /// A reload of something else: those who wait ask again.
+    pub(super) fn ring(&self) {
+        lock(&self.state).ring_turns(None);
+    }
+
     pub(super) fn newcomer_may_ask(&self, pool: &PoolId) -> bool {
         lock(&self.state).line.newcomer_may_ask(pool)
     }

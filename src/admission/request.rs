@@ -3,7 +3,7 @@
 use super::holders::OpenGuard;
 use super::permit::Permit;
 use crate::core::ids::{ModelName, PoolId, RequestId, TenantId};
-use crate::core::policy::{Revision, TenantPolicy};
+use crate::core::policy::{PoolCap, TenantPolicy};
 use crate::core::reason::Reason;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,10 +16,9 @@ pub struct AdmitRequest {
     pub policy: Arc<TenantPolicy>,
     pub model: Option<ModelName>,
     pub pool: PoolId,
-    /// The pool's cap over all tenants; `None`: no cap.
-    pub pool_cap: Option<u32>,
-    /// The configuration that `pool_cap` is from.
-    pub pool_revision: Revision,
+    /// The pool's cap over all tenants. A cap that a reload brought
+    /// ([`apply_pools`](super::AdmissionController::apply_pools)) counts instead.
+    pub pool_cap: PoolCap,
 }
 
 /// The request may run.

@@ -1,5 +1,6 @@
 //! Wires the parts of one process from one configuration.
 
+use super::descriptors::Descriptors;
 use super::engines::EngineSide;
 use super::observer::Observer;
 use super::store::Store;
@@ -17,8 +18,6 @@ use tokio::time::Instant;
 
 /// The version of this binary.
 pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// Idle engine connections kept over all engines.
-const ENGINE_POOL: usize = 1024;
 
 /// A process that can serve.
 #[derive(Clone)]
@@ -30,6 +29,7 @@ pub(super) struct Process {
     pub holders: Arc<Holders>,
     pub pools: Arc<Pools>,
     pub store: Store,
+    pub descriptors: Descriptors,
 }
 
 impl Process {
@@ -50,15 +50,18 @@ impl Process {
         let admission =
             Arc::new(AdmissionController::new(store.port(), estimates.clone(), holders.clone()));
         let pools = Arc::new(Pools::new(config.pools.iter()));
+        let endpoints = config.pools.iter().map(|pool| pool.endpoints.len()).sum();
+        let descriptors = Descriptors::of_process(endpoints);
         let gateway = Gateway::new(Parts {
             live: Live::new(config.clone()),
             admission: admission.clone(),
             estimates,
             pools: pools.clone(),
             telemetry: telemetry.clone(),
-            engines: Engines::new(engine_timeouts(&config), ENGINE_POOL),
+            engines: Engines::new(engine_timeouts(&config), descriptors.idle),
+            engine_connections: descriptors.engines,
         });
-        Ok(Self { config, gateway, telemetry, admission, holders, pools, store })
+        Ok(Self { config, gateway, telemetry, admission, holders, pools, store, descriptors })
     }
 
     /// Follow what all replicas say of engine endpoints. Must be called inside a runtime.

@@ -4,6 +4,7 @@
 //! is what makes clients see refused connections elsewhere.
 
 use super::tls::TlsAcceptor;
+use crate::core::seldom::Seldom;
 use crate::proxy::{Gateway, serve_connection};
 use pingora_core::protocols::l4::stream::Stream as TcpIo;
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
@@ -11,9 +12,9 @@ use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 4096;
@@ -23,6 +24,9 @@ const PROBE_INTERVAL: Duration = Duration::from_secs(10);
 const PROBE_COUNT: u32 = 3;
 /// Pause after a failed accept: running out of descriptors would otherwise spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// Longest silences of the log about connections that were not served.
+static FAILED: Seldom = Seldom::new(Duration::from_secs(5));
+static TURNED_AWAY: Seldom = Seldom::new(Duration::from_secs(5));
 
 /// A port that could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -52,24 +56,65 @@ fn open(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::from_std(socket.into())
 }
 
-/// Accept connections and serve each in its own task, until the future is dropped.
-pub async fn accept(
-    listener: TcpListener,
-    tls: Option<Arc<TlsAcceptor>>,
-    gateway: Arc<Gateway>,
-    leaving: watch::Receiver<bool>,
-) -> Infallible {
-    loop {
-        match listener.accept().await {
-            Ok((stream, peer)) => {
-                tokio::spawn(serve(stream, peer, tls.clone(), gateway.clone(), leaving.clone()));
-            }
-            Err(error) => {
-                tracing::warn!(%error, "accepting a connection failed");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
+/// The proxy port at work.
+pub struct Door {
+    pub listener: TcpListener,
+    pub tls: Option<Arc<TlsAcceptor>>,
+    pub gateway: Arc<Gateway>,
+    pub leaving: watch::Receiver<bool>,
+    /// Connections at once. One more is closed at once: to let it wait would be a silence that no
+    /// client can tell from a slow answer.
+    pub max_clients: usize,
+}
+
+impl Door {
+    /// Accept connections and serve each in its own task, until the future is dropped.
+    pub async fn open(self) -> Infallible {
+        let room = Arc::new(Semaphore::new(self.max_clients.min(Semaphore::MAX_PERMITS)));
+        loop {
+            match self.listener.accept().await {
+                Ok((stream, peer)) => match Arc::clone(&room).try_acquire_owned() {
+                    Ok(place) => self.admit(stream, peer, place),
+                    Err(_) => self.turn_away(),
+                },
+                Err(error) => failed(&error).await,
             }
         }
     }
+
+    fn admit(&self, stream: TcpStream, peer: SocketAddr, place: OwnedSemaphorePermit) {
+        let (tls, gateway) = (self.tls.clone(), Arc::clone(&self.gateway));
+        let serving = serve(stream, peer, tls, gateway, self.leaving.clone());
+        tokio::spawn(async move {
+            serving.await;
+            drop(place);
+        });
+    }
+
+    fn turn_away(&self) {
+        if let Some(silent) = TURNED_AWAY.pass(Instant::now()) {
+            let most = self.max_clients;
+            tracing::warn!(
+                most,
+                silent,
+                "a client connection was closed: too many; raise `ulimit -n`"
+            );
+        }
+    }
+}
+
+/// Tell of a failed accept, and pause: unless the client is to blame, the next would fail too.
+async fn failed(error: &io::Error) {
+    if let Some(silent) = FAILED.pass(Instant::now()) {
+        tracing::warn!(%error, silent, "accepting a connection failed");
+    }
+    if !is_the_clients(error) {
+        tokio::time::sleep(ACCEPT_PAUSE).await;
+    }
+}
+
+fn is_the_clients(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset)
 }
 
 async fn serve(

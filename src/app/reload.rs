@@ -7,7 +7,8 @@
 
 use super::compose::{Process, labels};
 use crate::admin::Admin;
-use crate::config::{Config, Secret};
+use crate::config::{Config, Pool, Secret};
+use crate::core::policy::PoolCap;
 use crate::proxy::Live;
 use std::convert::Infallible;
 use std::io;
@@ -85,6 +86,10 @@ impl Reloader {
         self.admin.access.set_token(config.admin.token.as_ref().map(Secret::expose));
         self.process.telemetry.reload(&labels(&config));
         self.process.pools.update(config.pools.iter());
+        let cap =
+            |pool: &Pool| PoolCap { max_in_flight: pool.max_in_flight, revision: config.revision };
+        let caps = config.pools.iter().map(|pool| (pool.id.clone(), cap(pool)));
+        self.process.admission.apply_pools(caps);
         self.process.admission.apply(config.tenants.iter().map(|tenant| tenant.policy.clone()));
         // Last: a request that sees the new tenants finds their pools and limits in force.
         self.process.gateway.apply(Live::new(config.clone()));

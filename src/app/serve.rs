@@ -2,7 +2,7 @@
 
 use super::cli::ServeArgs;
 use super::compose::{Process, VERSION};
-use super::listener::{accept, bind};
+use super::listener::{Door, bind};
 use super::reload::Reloader;
 use super::signals;
 use super::tls::TlsAcceptor;
@@ -23,6 +23,9 @@ const FIRST_READ: Duration = Duration::from_secs(1);
 const STOP: Duration = Duration::from_millis(500);
 /// How long the last records may take to reach the disk.
 const RECORDS: Duration = Duration::from_secs(2);
+
+/// Below this many client connections the start says so.
+const FEW_CLIENTS: usize = 256;
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -73,6 +76,7 @@ async fn run(process: Process, path: &Path) -> Result<u8, Failure> {
     let admin = Arc::new(admin(&process, &lifecycle, &endpoints));
     let reloader = Reloader::new(path, process.clone(), admin.clone())?;
     process.pools.keep();
+    let max_clients = process.descriptors.clients;
     process.store.ready().await;
     // What drains already is not chosen by the first request.
     endpoints.ready(FIRST_READ).await;
@@ -81,15 +85,23 @@ async fn run(process: Process, path: &Path) -> Result<u8, Failure> {
         proxy = %proxy_port.local_addr()?,
         admin = %admin_port.local_addr()?,
         tls = tls.is_some(),
+        max_clients,
         "serving"
     );
+    if max_clients < FEW_CLIENTS {
+        let limit = process.descriptors.limit;
+        tracing::warn!(limit, max_clients, "few file descriptors; raise `ulimit -n`");
+    }
     let end = lifecycle.clone();
     let serving_admin = tokio::spawn(admin.serve(admin_port, async move {
         end.exit().await;
     }));
+    let gateway = process.gateway.clone();
+    let door =
+        Door { listener: proxy_port, tls, gateway, leaving: lifecycle.leaving(), max_clients };
     let code = tokio::select! {
         code = lifecycle.exit() => code,
-        never = accept(proxy_port, tls, process.gateway.clone(), lifecycle.leaving()) => match never {},
+        never = door.open() => match never {},
         never = reloader.run() => match never {},
     };
     endpoints.close();
@@ -112,6 +124,7 @@ fn admin(process: &Process, lifecycle: &Lifecycle, endpoints: &EndpointDrainHand
         ),
         version: VERSION,
         default_wait: config.drain.deadline,
+        max_connections: process.descriptors.admin,
     }
 }
 

@@ -30,15 +30,15 @@ mod secret;
 mod unsupported;
 mod yaml;
 
+pub use self::redis_url::{RedisForm, RedisHost, RedisUrl};
 pub use errors::{ConfigError, ConfigErrors};
 pub use model::*;
 pub use read::kind::is_label;
-pub use redis_url::{RedisForm, RedisHost, RedisUrl};
 pub use secret::{KeyHash, Secret};
 
 use crate::core::policy::Revision;
 use errors::Report;
-use outside::{Outside, Process};
+use outside::{Elsewhere, Outside, Process};
 use std::path::Path;
 use std::str::FromStr;
 
@@ -51,11 +51,33 @@ impl Config {
     /// # Errors
     /// Every problem of the file; a single error without a key path if it cannot be read.
     pub fn load(path: &Path) -> Result<Self, ConfigErrors> {
+        Self::load_with(path, &Process)
+    }
+
+    /// [`Config::load`] as [`Config::parse_elsewhere`] reads a text.
+    ///
+    /// # Errors
+    /// As those two.
+    pub fn load_elsewhere(path: &Path) -> Result<Self, ConfigErrors> {
+        Self::load_with(path, &Elsewhere)
+    }
+
+    fn load_with(path: &Path, outside: &dyn Outside) -> Result<Self, ConfigErrors> {
         let origin = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|error| {
             ConfigErrors::unreadable(&origin, format!("cannot read the file: {error}"))
         })?;
-        Self::parse(&text, revision::of(path), &Process).map_err(|errors| errors.named(&origin))
+        Self::parse(&text, revision::of(path), outside).map_err(|errors| errors.named(&origin))
+    }
+
+    /// Validate `text` as the configuration of a process on another machine: the files and
+    /// environment variables that it names are taken to be in order. The result holds none of
+    /// their contents, so it is good for looking at and not for serving.
+    ///
+    /// # Errors
+    /// Every problem of the text itself.
+    pub fn parse_elsewhere(text: &str) -> Result<Self, ConfigErrors> {
+        Self::parse(text, Revision::FIRST, &Elsewhere)
     }
 
     fn parse(text: &str, revision: Revision, outside: &dyn Outside) -> Result<Self, ConfigErrors> {

@@ -12,6 +12,11 @@ pub(super) trait Outside {
     fn file(&self, path: &Path) -> io::Result<Vec<u8>>;
     /// Whether `path` is a directory.
     fn is_directory(&self, path: &Path) -> bool;
+    /// Whether they can be looked at at all. If not, whatever is named is taken to be there and
+    /// in order.
+    fn is_here(&self) -> bool {
+        true
+    }
 }
 
 /// This process's own.
@@ -28,5 +33,26 @@ impl Outside for Process {
 
     fn is_directory(&self, path: &Path) -> bool {
         path.is_dir()
+    }
+}
+
+/// Those of a process that will run elsewhere.
+pub(super) struct Elsewhere;
+
+impl Outside for Elsewhere {
+    fn variable(&self, _name: &str) -> Option<String> {
+        None
+    }
+
+    fn file(&self, _path: &Path) -> io::Result<Vec<u8>> {
+        Err(io::ErrorKind::NotFound.into())
+    }
+
+    fn is_directory(&self, _path: &Path) -> bool {
+        false
+    }
+
+    fn is_here(&self) -> bool {
+        false
     }
 }

@@ -3,6 +3,8 @@
 
 pub mod answer;
 pub mod api;
+pub mod body_book;
+pub mod budget;
 pub mod cause;
 pub mod drain;
 pub mod drain_port;
@@ -24,6 +26,8 @@ pub mod retry;
 pub mod retry_after;
 pub mod retry_budget;
 pub mod routing;
+pub mod seldom;
+pub mod shortage;
 pub mod slo;
 pub mod slots;
 pub mod sse;

@@ -48,6 +48,15 @@ impl PartialEq for Revision {
     }
 }
 
+/// A pool's cap over all tenants, as one configuration says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolCap {
+    /// Requests of the pool that may run at once, over all replicas; `None`: no cap.
+    pub max_in_flight: Option<u32>,
+    /// The configuration this is from.
+    pub revision: Revision,
+}
+
 /// What happens to a request above the cap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnLimit {

@@ -46,6 +46,8 @@ pub enum LimitUnit {
     ConcurrentRequests,
     Requests,
     Tokens,
+    /// Bytes of request bodies.
+    Bytes,
 }
 
 impl Rejection {

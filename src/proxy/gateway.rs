@@ -1,5 +1,6 @@
 //! What all requests share: the live configuration and the parts that decide, count and connect.
 
+use super::bodies::Bodies;
 use super::connection::ConnectionLimits;
 use super::engine::Engines;
 use crate::admission::{AdmissionController, HoldEstimates};
@@ -13,6 +14,7 @@ use http::HeaderValue;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// How long a kept-alive connection may be idle. Longer than the 60 s that load balancers in
 /// front commonly use, so that they close first and never write into a closing connection.
@@ -54,6 +56,8 @@ pub struct Parts {
     pub pools: Arc<Pools>,
     pub telemetry: Arc<Telemetry>,
     pub engines: Engines,
+    /// Engine connections at work at once.
+    pub engine_connections: usize,
 }
 
 /// The gateway: one per process, shared by all connections.
@@ -64,6 +68,8 @@ pub struct Gateway {
     pub(super) pools: Arc<Pools>,
     pub(super) telemetry: Arc<Telemetry>,
     pub(super) engines: Engines,
+    engine_room: Arc<Semaphore>,
+    pub(super) bodies: Arc<Bodies>,
 }
 
 impl Gateway {
@@ -75,7 +81,16 @@ impl Gateway {
             pools: parts.pools,
             telemetry: parts.telemetry,
             engines: parts.engines,
+            engine_room: Arc::new(Semaphore::new(
+                parts.engine_connections.min(Semaphore::MAX_PERMITS),
+            )),
+            bodies: Arc::default(),
         })
+    }
+
+    /// Room for one engine connection; `None`: this process has no descriptor for one.
+    pub(super) fn engine_room(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.engine_room).try_acquire_owned().ok()
     }
 
     /// Put a new configuration in force for requests that arrive from now on.

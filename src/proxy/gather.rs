@@ -7,13 +7,13 @@ use bytes::{Bytes, BytesMut};
 pub struct Gathered {
     only: Bytes,
     joined: Option<BytesMut>,
-    /// Bytes to make room for once there is a second piece.
+    /// Bytes for which room is made at last.
     expected: usize,
 }
 
 impl Gathered {
-    /// `expected`: how many bytes there will be, as far as is known. Room is made for them when
-    /// the second piece comes, so an announcement alone costs nothing.
+    /// `expected`: how many bytes there will be, as far as is known. Room grows with what has come,
+    /// to twice as much at most, so an announcement alone costs nothing.
     pub fn expecting(expected: usize) -> Self {
         Self { expected, ..Self::default() }
     }
@@ -23,11 +23,17 @@ impl Gathered {
     }
 
     pub fn push(&mut self, piece: Bytes) {
+        let whole = self.len() + piece.len();
+        let room = whole.max(self.expected.min(2 * whole));
         match &mut self.joined {
-            Some(joined) => joined.extend_from_slice(&piece),
+            Some(joined) => {
+                if whole > joined.capacity() {
+                    joined.reserve(room - joined.len());
+                }
+                joined.extend_from_slice(&piece);
+            }
             None if self.only.is_empty() => self.only = piece,
             None => {
-                let room = self.expected.max(self.only.len() + piece.len());
                 let joined = self.joined.insert(BytesMut::with_capacity(room));
                 joined.extend_from_slice(&self.only);
                 joined.extend_from_slice(&piece);
@@ -54,6 +60,19 @@ mod tests {
         }
         assert_eq!(gathered.into_bytes(), "abcdef");
         assert_eq!(Gathered::default().into_bytes(), "");
+    }
+
+    #[test]
+    fn room_follows_what_has_come_and_not_what_was_announced() {
+        let mut gathered = Gathered::expecting(1 << 30);
+        for n in 1..=64 {
+            gathered.push(Bytes::from(vec![7; 1000]));
+            let room = gathered.joined.as_ref().map_or(0, BytesMut::capacity);
+            assert!(room <= 2 * 1000 * n, "{room} for {n}000");
+        }
+        let mut exact = Gathered::expecting(3000);
+        (0..3).for_each(|_| exact.push(Bytes::from(vec![7; 1000])));
+        assert_eq!(exact.joined.map(|joined| joined.capacity()), Some(3000));
     }
 
     #[test]

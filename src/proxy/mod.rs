@@ -8,8 +8,10 @@
 //! | `engine` | the engine's side of an attempt |
 //! | `heads` | which headers pass |
 //! | `gather` | pieces of a body made one |
+//! | `bodies` | how much of request bodies is held, and by whom |
 //! | `gateway` | what all requests share |
 
+mod bodies;
 mod client;
 mod connection;
 mod engine;

@@ -1,12 +1,12 @@
 //! One endpoint and the leases on it.
 
+use super::counts::{Count, Counted};
 use crate::core::endpoint_health::{EndpointHealth, HealthRules, Mark, Probe};
 use crate::core::ids::EndpointId;
 use crate::core::observe::{EndpointPhase, EndpointState};
 use crate::core::routing::{Candidate, Standing};
 use crate::core::sync::lock;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -19,20 +19,26 @@ pub(super) struct Endpoint {
     /// Where `id` resolves to; `None`: not resolved yet, cannot be chosen.
     address: Mutex<Option<SocketAddr>>,
     health: Mutex<EndpointHealth>,
-    in_flight: AtomicU64,
+    in_flight: Arc<Count>,
     /// Rings when the keeper should look at its endpoints again.
     keeper: Arc<Notify>,
 }
 
 impl Endpoint {
     /// An endpoint named by an address is usable at once; any other name must be resolved first.
-    pub(super) fn new(id: EndpointId, rules: HealthRules, keeper: Arc<Notify>) -> Self {
+    /// `in_flight` goes on from what still runs there.
+    pub(super) fn new(
+        id: EndpointId,
+        rules: HealthRules,
+        in_flight: Arc<Count>,
+        keeper: Arc<Notify>,
+    ) -> Self {
         let address = id.as_str().parse().ok();
         Self {
             id,
             address: Mutex::new(address),
             health: Mutex::new(EndpointHealth::new(rules, Instant::now().into_std())),
-            in_flight: AtomicU64::new(0),
+            in_flight,
             keeper,
         }
     }
@@ -68,7 +74,7 @@ impl Endpoint {
             Some(_) => lock(&self.health).standing(now.into_std()),
             None => Standing::Out,
         };
-        Candidate { standing, in_flight: self.in_flight.load(Ordering::Relaxed) }
+        Candidate { standing, in_flight: self.in_flight.now() }
     }
 
     pub(super) fn phase(&self, now: Instant) -> EndpointPhase {
@@ -82,7 +88,7 @@ impl Endpoint {
         EndpointState {
             endpoint: self.id.clone(),
             state: self.phase(now),
-            in_flight: self.in_flight.load(Ordering::Relaxed),
+            in_flight: self.in_flight.now(),
         }
     }
 
@@ -132,13 +138,20 @@ pub struct EndpointLease {
     endpoint: Arc<Endpoint>,
     address: SocketAddr,
     chosen_at: Instant,
+    _counted: Counted,
 }
 
 impl EndpointLease {
-    /// Up. The pool calls this under its choice lock, with the address the choice saw.
-    pub(super) fn new(endpoint: Arc<Endpoint>, address: SocketAddr, now: Instant) -> Self {
-        endpoint.in_flight.fetch_add(1, Ordering::Relaxed);
-        Self { endpoint, address, chosen_at: now }
+    /// Counted, unless `limit` is reached. The pool calls this under its choice lock, with the
+    /// address the choice saw.
+    pub(super) fn new(
+        endpoint: Arc<Endpoint>,
+        address: SocketAddr,
+        limit: Option<u64>,
+        now: Instant,
+    ) -> Option<Self> {
+        let counted = endpoint.in_flight.up_below(limit.unwrap_or(u64::MAX))?;
+        Some(Self { endpoint, address, chosen_at: now, _counted: counted })
     }
 
     /// The endpoint's name, as configured or discovered.
@@ -156,11 +169,5 @@ impl EndpointLease {
     pub fn mark(&self, mark: Mark) {
         let chosen_at = self.chosen_at.into_std();
         self.endpoint.judge(|health, now| health.mark(mark, chosen_at, now));
-    }
-}
-
-impl Drop for EndpointLease {
-    fn drop(&mut self) {
-        self.endpoint.in_flight.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -15,8 +15,8 @@
 //! ```
 //!
 //! * A lease counts one request on one endpoint: up when it is picked, down when it is dropped.
-//!   It belongs to the endpoint object it was picked from, so an endpoint that leaves and comes
-//!   back under the same name starts at zero and is not counted down by strangers.
+//!   An endpoint that leaves and comes back under the same name, in whatever pool, goes on with
+//!   the leases of before as long as they live, and starts at zero after them (`counts`).
 //! * The choice and the count are one step: no endpoint gets more than its limit from this
 //!   process. It neither blocks nor does I/O; names are resolved and health is probed by the
 //!   pool's one keeper task.
@@ -24,6 +24,7 @@
 //!   `retry` (what follows from a failure), `retry_budget`.
 
 pub mod attempts;
+mod counts;
 pub mod endpoint;
 mod keeper;
 pub mod pool;

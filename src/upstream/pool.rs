@@ -1,6 +1,7 @@
 //! A set of endpoints that serve the same models.
 
 use super::attempts::Attempts;
+use super::counts::{Count, Counted, Counts};
 use super::endpoint::{Endpoint, EndpointLease};
 use crate::config::{self, PoolKind};
 use crate::core::endpoint_health::HealthRules;
@@ -13,7 +14,6 @@ use crate::core::routing::{Candidate, NoChoice, least_in_flight};
 use crate::core::sync::lock;
 use arc_swap::ArcSwap;
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -26,7 +26,8 @@ pub struct Pool {
     /// Also the choice lock: chosen and counted in one step.
     endpoints: Mutex<Vec<Arc<Endpoint>>>,
     budget: Mutex<RetryBudget>,
-    demand: AtomicU64,
+    demand: Arc<Count>,
+    counts: Arc<Counts>,
     keeper: Arc<Notify>,
     /// Names that drain by an order, whether or not they are endpoints at the moment. Locked
     /// inside `endpoints`.
@@ -36,17 +37,24 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// The pool of a configuration, all endpoints Ready as far as their addresses are known.
+    /// The pool of a configuration, all endpoints Ready as far as their addresses are known. It
+    /// stands alone: its counts begin at zero.
     pub fn new(spec: Arc<config::Pool>) -> Arc<Self> {
+        Self::over(spec, &Arc::default())
+    }
+
+    /// The same as one of several; requests of before that still run are counted.
+    pub(super) fn over(spec: Arc<config::Pool>, counts: &Arc<Counts>) -> Arc<Self> {
         let now = Instant::now().into_std();
         let (retries, names) = (spec.retries, Arc::clone(&spec.endpoints));
         let budget = RetryBudget::new(retries.budget_percent, retries.min_per_second, now);
         let pool = Self {
             id: spec.id.clone(),
+            demand: counts.pool(&spec.id),
+            counts: Arc::clone(counts),
             spec: ArcSwap::new(spec),
             endpoints: Mutex::default(),
             budget: Mutex::new(budget),
-            demand: AtomicU64::new(0),
             keeper: Arc::new(Notify::new()),
             ordered: Mutex::default(),
             changes: Notify::new(),
@@ -73,20 +81,25 @@ impl Pool {
         self.set_endpoints(&names);
     }
 
-    /// Replace the set of endpoints. Those that stay keep their health and their counts;
-    /// requests on those that leave go on, and count on nobody else.
+    /// Replace the set of endpoints. Those that stay keep their health and their counts. Requests
+    /// on those that leave go on and stay counted: whoever comes back while they run, in whatever
+    /// pool, begins with a clean health and with them.
     pub fn set_endpoints(&self, names: &[EndpointId]) {
         let rules = rules(&self.spec().health);
         {
             let mut endpoints = lock(&self.endpoints);
             let known = std::mem::take(&mut *endpoints);
+            let make = |name: &EndpointId| {
+                let (count, keeper) = (self.counts.endpoint(name), Arc::clone(&self.keeper));
+                Arc::new(Endpoint::new(name.clone(), rules, count, keeper))
+            };
             let keep_or_make =
                 |name: &EndpointId| match known.iter().find(|endpoint| endpoint.id == *name) {
                     Some(endpoint) => {
                         endpoint.set_rules(rules);
                         Arc::clone(endpoint)
                     }
-                    None => Arc::new(Endpoint::new(name.clone(), rules, Arc::clone(&self.keeper))),
+                    None => make(name),
                 };
             let named: Vec<_> = names.iter().map(keep_or_make).collect();
             let ordered = lock(&self.ordered);
@@ -104,23 +117,34 @@ impl Pool {
     pub fn pick(&self, exclude: &[EndpointId]) -> Result<EndpointLease, NoChoice> {
         let now = Instant::now();
         let endpoints = lock(&self.endpoints);
-        let chosen = self.choose(&endpoints, exclude, now)?;
-        let address = chosen.address().ok_or(NoChoice::NoEndpoint)?;
-        Ok(EndpointLease::new(Arc::clone(chosen), address, now))
+        let limit = self.limit();
+        loop {
+            let chosen = self.choose(&endpoints, exclude, limit, now)?;
+            let address = chosen.address().ok_or(NoChoice::NoEndpoint)?;
+            // A pool that a reload removed may still use the endpoint too, under its own lock; who
+            // comes second to the last place chooses again.
+            if let Some(lease) = EndpointLease::new(Arc::clone(chosen), address, limit, now) {
+                return Ok(lease);
+            }
+        }
     }
 
     /// Whether [`pick`](Self::pick) would choose an endpoint at this moment.
     pub(super) fn can_pick(&self, exclude: &[EndpointId]) -> bool {
-        self.choose(&lock(&self.endpoints), exclude, Instant::now()).is_ok()
+        self.choose(&lock(&self.endpoints), exclude, self.limit(), Instant::now()).is_ok()
+    }
+
+    fn limit(&self) -> Option<u64> {
+        self.spec.load().max_in_flight_per_endpoint.map(u64::from)
     }
 
     fn choose<'e>(
         &self,
         endpoints: &'e [Arc<Endpoint>],
         exclude: &[EndpointId],
+        limit: Option<u64>,
         now: Instant,
     ) -> Result<&'e Arc<Endpoint>, NoChoice> {
-        let limit = self.spec.load().max_in_flight_per_endpoint.map(u64::from);
         let eligible: Vec<&Arc<Endpoint>> =
             endpoints.iter().filter(|endpoint| !exclude.contains(&endpoint.id)).collect();
         let candidates: Vec<Candidate> =
@@ -135,9 +159,8 @@ impl Pool {
     }
 
     /// Count one request that wants this pool, until the guard is dropped.
-    pub fn demand(self: &Arc<Self>) -> DemandGuard {
-        self.demand.fetch_add(1, Ordering::Relaxed);
-        DemandGuard(Arc::clone(self))
+    pub fn demand(&self) -> DemandGuard {
+        DemandGuard { _counted: self.demand.up() }
     }
 
     /// Stop choosing `endpoint`; requests on it go on. Whatever was chosen before is counted when
@@ -194,7 +217,7 @@ impl Pool {
                 ModelSet::Only(names) => names.iter().map(ToString::to_string).collect(),
             },
             max_in_flight: spec.max_in_flight.unwrap_or(0),
-            demand: self.demand.load(Ordering::Relaxed),
+            demand: self.demand.now(),
             endpoints: self.endpoints().iter().map(|endpoint| endpoint.state(now)).collect(),
         }
     }
@@ -249,10 +272,6 @@ fn rules(health: &config::Health) -> HealthRules {
 
 /// One request in flight at, or waiting for, a pool.
 #[derive(Debug)]
-pub struct DemandGuard(Arc<Pool>);
-
-impl Drop for DemandGuard {
-    fn drop(&mut self) {
-        self.0.demand.fetch_sub(1, Ordering::Relaxed);
-    }
+pub struct DemandGuard {
+    _counted: Counted,
 }

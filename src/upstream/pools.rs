@@ -1,5 +1,6 @@
 //! All pools of the configuration, each with its keeper.
 
+use super::counts::Counts;
 use super::keeper::Keeper;
 use super::pool::Pool;
 use crate::config;
@@ -19,17 +20,20 @@ pub struct Pools {
     /// Endpoints that drain by an order. Locked while the pools are replaced, so that a new pool
     /// knows them before it can be found.
     ordered: Mutex<HashSet<EndpointId>>,
+    counts: Arc<Counts>,
 }
 
 impl Pools {
     /// The pools of a configuration, in its order. Nothing is probed or resolved before
     /// [`keep`](Self::keep).
     pub fn new<'c>(specs: impl IntoIterator<Item = &'c Arc<config::Pool>>) -> Self {
-        let pools = specs.into_iter().map(|spec| Pool::new(Arc::clone(spec))).collect();
+        let counts = Arc::default();
+        let pools = specs.into_iter().map(|spec| Pool::over(Arc::clone(spec), &counts)).collect();
         Self {
             pools: ArcSwap::from_pointee(pools),
             keepers: Mutex::default(),
             ordered: Mutex::default(),
+            counts,
         }
     }
 
@@ -45,7 +49,8 @@ impl Pools {
         }
     }
 
-    /// A reload: pools that stay keep their endpoints' health and all counts.
+    /// A reload: pools that stay keep their endpoints' health and all counts. Pools and endpoints
+    /// that come back go on with the counts of what still runs.
     pub fn update<'c>(&self, specs: impl IntoIterator<Item = &'c Arc<config::Pool>>) {
         let ordered = lock(&self.ordered);
         let known = self.pools.load();
@@ -56,7 +61,7 @@ impl Pools {
                     Arc::clone(pool)
                 }
                 None => {
-                    let pool = Pool::new(Arc::clone(spec));
+                    let pool = Pool::over(Arc::clone(spec), &self.counts);
                     ordered.iter().for_each(|endpoint| pool.stop(endpoint));
                     pool
                 }

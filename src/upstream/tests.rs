@@ -129,18 +129,49 @@ fn demand_is_counted_by_its_guard() {
 }
 
 #[test]
-fn an_endpoint_that_comes_back_starts_with_a_clean_ledger() {
+fn an_endpoint_that_comes_back_goes_on_with_what_still_runs() {
     let pool = engines(&[E1, E2]);
     let old = pool.pick(&[E2.into()]).unwrap();
     pool.set_endpoints(&[E2.into()]);
     assert_eq!(in_flight(&pool), [0]);
     pool.set_endpoints(&[E1.into(), E2.into()]);
-    let new = pool.pick(&[E2.into()]).unwrap();
     assert_eq!(in_flight(&pool), [1, 0]);
+    assert_eq!(pool.pick(&[]).unwrap().id().as_str(), E2, "the other has less to do");
+    // What ran before says nothing about the process that serves now.
+    old.mark(Mark::Unreachable);
+    assert_eq!(pool.endpoint_phase(E1), Some(EndpointPhase::Ready));
+    let new = pool.pick(&[E2.into()]).unwrap();
     drop(old);
-    assert_eq!(in_flight(&pool), [1, 0], "the old process's request is not the new one's");
+    assert_eq!(in_flight(&pool), [1, 0]);
     drop(new);
-    assert_eq!(in_flight(&pool), [0, 0]);
+    pool.set_endpoints(&[E2.into()]);
+    pool.set_endpoints(&[E1.into()]);
+    assert_eq!(in_flight(&pool), [0]);
+}
+
+#[test]
+fn a_pool_that_comes_back_goes_on_with_what_still_runs() {
+    let limited = |id: &str, endpoints: &[&str]| {
+        let max_in_flight_per_endpoint = Some(2);
+        Arc::new(config::Pool { id: id.into(), max_in_flight_per_endpoint, ..spec(endpoints) })
+    };
+    let pools = Pools::new(&[limited("p", &[E1, E2])]);
+    let removed = pools.get(&"p".into()).unwrap();
+    let running = (removed.pick(&[E2.into()]).unwrap(), removed.demand());
+    // Another pool has its engine now, while a request of before still uses it.
+    pools.update(&[limited("q", &[E1])]);
+    let other = pools.get(&"q".into()).unwrap();
+    assert_eq!(in_flight(&other), [1]);
+    let second = removed.pick(&[E2.into()]).unwrap();
+    assert_eq!(other.pick(&[]).unwrap_err(), NoChoice::Saturated);
+    drop(second);
+
+    pools.update(&[limited("p", &[E1, E2])]);
+    let back = pools.get(&"p".into()).unwrap();
+    assert!(!Arc::ptr_eq(&back, &removed));
+    assert_eq!((in_flight(&back), back.state().demand), (vec![1, 0], 1));
+    drop(running);
+    assert_eq!((in_flight(&back), back.state().demand), (vec![0, 0], 0));
 }
 
 #[test]

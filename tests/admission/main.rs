@@ -20,7 +20,7 @@ use std::time::Duration;
 use streamgate::admission::{AdmissionController, AdmitRequest, Admitted, Holders, Refused};
 use streamgate::core::hold::HoldTimes;
 use streamgate::core::ids::{PoolId, TenantId};
-use streamgate::core::policy::{Mode, ModelSet, OnLimit, Revision, TenantPolicy};
+use streamgate::core::policy::{Mode, ModelSet, OnLimit, PoolCap, Revision, TenantPolicy};
 use streamgate::core::quota::{Acquired, QuotaStore, SlotPath, SlotUsage, StoreError, StoreStatus};
 use streamgate::core::reason::Reason;
 use streamgate::quota::memory::MemoryStore;
@@ -159,9 +159,12 @@ fn request(policy: TenantPolicy) -> AdmitRequest {
         policy: Arc::new(policy),
         model: Some("m".into()),
         pool: "p".into(),
-        pool_cap: None,
-        pool_revision: Revision::FIRST,
+        pool_cap: pool_cap(None),
     }
+}
+
+fn pool_cap(max_in_flight: Option<u32>) -> PoolCap {
+    PoolCap { max_in_flight, revision: Revision::FIRST }
 }
 
 /// Asks for a slot of `a`, refused at the cap.
@@ -176,7 +179,7 @@ fn queueing(cap: u32, max_depth: u32) -> AdmitRequest {
 }
 
 fn in_pool(mut request: AdmitRequest, pool: &str, cap: Option<u32>) -> AdmitRequest {
-    (request.pool, request.pool_cap) = (pool.into(), cap);
+    (request.pool, request.pool_cap) = (pool.into(), pool_cap(cap));
     request
 }
 

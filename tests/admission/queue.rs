@@ -183,6 +183,41 @@ async fn a_reload_reaches_those_who_wait() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_raised_pool_cap_starts_those_who_wait_and_a_lowered_one_holds_them() {
+    let rig = Rig::new();
+    let ask = || in_pool(queueing(9, 9), "p", Some(1));
+    let first = rig.admit(ask()).await.unwrap();
+    let mut waiting = Vec::new();
+    for _ in 0..5 {
+        waiting.push(rig.queue(ask()).await);
+    }
+    let cap = |cap| {
+        let caps = [("p".into(), pool_cap(Some(cap))), ("q".into(), pool_cap(None))];
+        rig.controller.apply_pools(caps);
+    };
+    // No request arrives and none ends: the reload alone starts two more.
+    cap(3);
+    let mut running = vec![first];
+    for task in waiting.drain(..2) {
+        running.push(soon(task).await.unwrap().unwrap());
+    }
+    assert_eq!(rig.held("a"), 3);
+    // Back to one: slots that come free are not given away until one alone is held.
+    cap(1);
+    running.truncate(1);
+    for _ in 0..20 {
+        tokio::task::yield_now().await;
+    }
+    assert!(waiting.iter().all(|task| !task.is_finished()));
+    assert_eq!(reason(rig.admit(in_pool(rejecting(9), "p", None)).await), Reason::PoolSaturated);
+    for task in waiting {
+        running.clear();
+        running.push(soon(task).await.unwrap().unwrap());
+        assert_eq!(rig.held("a"), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_outage_answers_those_who_wait_too() {
     let store = Arc::new(Troubled::default());
     let rig = Rig::over(Arc::clone(&store) as _);

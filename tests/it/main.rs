@@ -26,7 +26,9 @@ mod queue;
 #[path = "../quota/support/server.rs"]
 #[allow(dead_code, reason = "a server for many tests")]
 mod redis_server;
+mod reload;
 mod sdk;
+mod shortage;
 mod slots;
 mod slow;
 mod startup;
@@ -35,5 +37,6 @@ mod support;
 mod tenants;
 mod timeouts;
 mod transcripts;
+mod uploads;
 mod usage;
 mod wires;

@@ -169,6 +169,7 @@ impl Mined {
             pools: pools.clone(),
             telemetry: telemetry.clone(),
             engines: Engines::new(timeouts, 16),
+            engine_connections: 1024,
         });
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let proxy = listener.local_addr().unwrap();

@@ -59,17 +59,6 @@ fn five_mistakes_are_five_errors() {
     assert!(!said.contains("hunter2"), "a key may have been written there:\n{said}");
 }
 
-async fn reloaded(gate: &Gate, setup: &Setup) {
-    let seen = gate.output().len();
-    std::fs::write(gate.directory().join("streamgate.yaml"), setup.yaml()).unwrap();
-    gate.signal("HUP");
-    crate::support::eventually("the reload is done", || {
-        let done = gate.output()[seen..].iter().any(|line| line.contains("new configuration"));
-        std::future::ready(done.then_some(()))
-    })
-    .await;
-}
-
 #[tokio::test]
 async fn a_reload_changes_limits_and_keeps_counts() {
     let engine = engine().await;
@@ -83,15 +72,15 @@ async fn a_reload_changes_limits_and_keeps_counts() {
     let full = Wire::connect(gate.proxy).await.call(&short).await;
     assert_eq!(full.reason(), Some("tenant_in_flight"));
 
-    reloaded(&gate, &setup.clone().tenant("a", "max_in_flight: 2").tenant("b", "max_in_flight: 1"))
-        .await;
+    let two = setup.clone().tenant("a", "max_in_flight: 2").tenant("b", "max_in_flight: 1");
+    gate.reload(&two).await;
     let second = Wire::connect(gate.proxy).await.call(&short).await;
     assert_eq!((second.status, second.ending), (200, Ending::Whole));
     let other = Request::post("/v1/chat/completions", "b", chat(2, true));
     assert_eq!(Wire::connect(gate.proxy).await.call(&other).await.status, 200);
 
     // Back to one: the running stream keeps its slot, and nobody else gets one.
-    reloaded(&gate, &setup.clone().tenant("a", "max_in_flight: 1")).await;
+    gate.reload(&setup.clone().tenant("a", "max_in_flight: 1")).await;
     let full = Wire::connect(gate.proxy).await.call(&short).await;
     assert_eq!(full.reason(), Some("tenant_in_flight"));
     let gone = Wire::connect(gate.proxy).await.call(&other).await;
@@ -108,7 +97,7 @@ async fn a_broken_file_keeps_the_old_configuration() {
     let engine = engine().await;
     let setup = Setup::new(&[engine.addr()]);
     let gate = Gate::start(setup.clone().tenant("a", "max_in_flight: 1")).await;
-    reloaded(&gate, &setup.clone().tenant("a", "max_in_flight: 0")).await;
+    gate.reload(&setup.clone().tenant("a", "max_in_flight: 0")).await;
     let metrics = gate.metrics().await;
     assert_eq!(metrics.sum("streamgate_config_reload_failed"), 1.0);
     crate::support::eventually("the error is logged", || {
@@ -119,7 +108,7 @@ async fn a_broken_file_keeps_the_old_configuration() {
     let request = Request::post("/v1/chat/completions", "a", chat(2, true));
     assert_eq!(Wire::connect(gate.proxy).await.call(&request).await.status, 200);
 
-    reloaded(&gate, &setup.tenant("a", "max_in_flight: 3")).await;
+    gate.reload(&setup.tenant("a", "max_in_flight: 3")).await;
     assert_eq!(gate.metrics().await.sum("streamgate_config_reload_failed"), 0.0);
 }
 

@@ -3,6 +3,8 @@
 use crate::server::{Server, json};
 use reqwest::StatusCode;
 use std::time::Duration;
+use streamgate::admin::MAX_CONNECTIONS;
+use streamgate::admin::access::Access;
 use streamgate::core::drain_port::DrainWait;
 use streamgate::core::observe::DrainPhase;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -33,16 +35,78 @@ async fn a_head_that_never_ends_is_given_up() {
     }
 }
 
-#[tokio::test(start_paused = true)]
+/// Far below the time after which an idle connection is dropped.
+const AT_ONCE: Duration = Duration::from_secs(3);
+
+async fn probes_answer(server: &Server) {
+    for path in ["/livez", "/readyz", "/metrics"] {
+        let answer = tokio::time::timeout(AT_ONCE, server.get(path)).await;
+        assert_ne!(answer.expect("at once").status(), StatusCode::NOT_FOUND, "{path}");
+    }
+}
+
+#[tokio::test]
 async fn idle_connections_do_not_keep_the_probe_out() {
     let server = Server::start().await;
+    let mut idle = Vec::new();
+    for n in 0..MANY {
+        let mut stream = TcpStream::connect(server.address).await.expect("connected");
+        if n % 2 == 0 {
+            stream.write_all(b"GET /livez HTTP/1.1\r\n").await.expect("sent");
+        }
+        idle.push(stream);
+    }
+    probes_answer(&server).await;
+    // The oldest gave way, the youngest are still there.
+    assert_eq!(tokio::time::timeout(AT_ONCE, until_closed(&mut idle[0])).await.as_deref(), Ok(""));
+}
+
+/// Clients that ask for much and read nothing.
+#[tokio::test]
+async fn clients_that_do_not_read_do_not_keep_the_probe_out() {
+    let server = Server::of(Access::new(None, false), 8).await;
+    let template = server.seen.with(|values| values.holders[0].clone());
+    server.seen.with(|values| values.holders = vec![template; 40_000]);
+    let mut deaf = Vec::new();
+    for _ in 0..8 {
+        let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
+        socket.set_recv_buffer_size(4096).expect("set");
+        let mut stream = socket.connect(server.address).await.expect("connected");
+        let request = "GET /api/v1/holders HTTP/1.1\r\nhost: x\r\n\r\n";
+        stream.write_all(request.as_bytes()).await.expect("sent");
+        let mut first = [0];
+        stream.read_exact(&mut first).await.expect("the answer begins");
+        deaf.push(stream);
+    }
+    probes_answer(&server).await;
+}
+
+#[tokio::test]
+async fn blocked_calls_do_not_keep_the_probe_out_and_one_too_many_is_told() {
+    let server = Server::start().await;
+    let mut calls = Vec::new();
+    for n in 0..MAX_CONNECTIONS / 2 {
+        let mut stream = TcpStream::connect(server.address).await.expect("connected");
+        let (method, path) = [("GET", "/prestop"), ("POST", "/api/v1/drain")][n % 2];
+        let head = format!("{method} {path}?wait=30s HTTP/1.1\r\nhost: localhost\r\n\r\n");
+        stream.write_all(head.as_bytes()).await.expect("sent");
+        calls.push(stream);
+    }
+    server.drain.waiters(MAX_CONNECTIONS / 2).await;
+    probes_answer(&server).await;
+    let more = server.request("GET", "/prestop?wait=30s").send().await.expect("an answer");
+    assert_eq!(more.status(), StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(json(more).await["error"], "too_many_wait");
+    // Idle clients by the hundred do not push them out either.
     let mut idle = Vec::new();
     for _ in 0..MANY {
         idle.push(TcpStream::connect(server.address).await.expect("connected"));
     }
-    let began = Instant::now();
-    assert_eq!(server.get("/livez").await.status(), StatusCode::OK);
-    assert!(began.elapsed() <= Duration::from_secs(20), "{:?}", began.elapsed());
+    probes_answer(&server).await;
+    server.drain.finish(DrainWait::Drained, DrainPhase::Drained);
+    for mut call in calls {
+        assert!(until_closed(&mut call).await.starts_with("HTTP/1.1 200"));
+    }
 }
 
 #[tokio::test]

@@ -4,8 +4,8 @@ use crate::fake::{self, Fake, FakeDrain, NoEndpoints};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
-use streamgate::admin::Admin;
 use streamgate::admin::access::Access;
+use streamgate::admin::{Admin, MAX_CONNECTIONS};
 use streamgate::telemetry::Telemetry;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -35,6 +35,11 @@ impl Server {
     }
 
     pub async fn with(access: Access) -> Self {
+        Self::of(access, MAX_CONNECTIONS).await
+    }
+
+    /// Serves so many connections at once.
+    pub async fn of(access: Access, max_connections: usize) -> Self {
         let telemetry = fake::telemetry();
         let seen = Fake::new(Arc::clone(&telemetry));
         let drain = FakeDrain::new(Arc::clone(&seen));
@@ -46,6 +51,7 @@ impl Server {
             access,
             version: "1.2.3",
             default_wait: DEFAULT_WAIT,
+            max_connections,
         });
         let address = (Ipv4Addr::LOCALHOST, 0).into();
         let mut server = Self { address, telemetry, seen, drain, admin, serving: None };

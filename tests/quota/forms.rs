@@ -1,6 +1,7 @@
 //! TLS, Sentinel, Cluster, and copies that confirm.
 
 use crate::support::certificates::{Certificates, certificates};
+use crate::support::cluster::{cluster, nodes, url};
 use crate::support::server::{RedisServer, free_port};
 use crate::support::{BOUND, LEASE, MS, Replica, path, settings, stored, until};
 use streamgate::config::{Quota, Redis, RedisTls, Secret, StrictFailover};
@@ -119,45 +120,15 @@ async fn an_unknown_master_is_said() {
         .await;
 }
 
-fn cluster(connection: &mut redis::Connection, words: &[&str]) -> redis::Value {
-    let mut cmd = redis::cmd("CLUSTER");
-    words.iter().for_each(|word| {
-        cmd.arg(*word);
-    });
-    cmd.query(connection).unwrap_or_else(|error| panic!("{words:?}: {error}"))
-}
-
 fn id(server: &RedisServer) -> String {
     redis::cmd("CLUSTER").arg("MYID").query(&mut server.connect()).unwrap()
-}
-
-/// Two nodes, each with half of the slots.
-async fn nodes() -> [RedisServer; 2] {
-    let options = ["--cluster-enabled", "yes", "--cluster-node-timeout", "3000"];
-    let nodes = [RedisServer::start(&options), RedisServer::start(&options)];
-    for (node, range) in nodes.iter().zip([["0", "8191"], ["8192", "16383"]]) {
-        cluster(&mut node.connect(), &["ADDSLOTSRANGE", range[0], range[1]]);
-    }
-    let port = nodes[1].port().to_string();
-    cluster(&mut nodes[0].connect(), &["MEET", "127.0.0.1", &port]);
-    for node in &nodes {
-        until("the cluster serves all slots", || {
-            let info: String =
-                redis::cmd("CLUSTER").arg("INFO").query(&mut node.connect()).unwrap();
-            info.contains("cluster_state:ok") && info.contains("cluster_known_nodes:2")
-        })
-        .await;
-    }
-    nodes
 }
 
 /// Case 25, and a slot that moves while everything is held.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cluster_whose_slot_moves() {
-    let nodes = nodes().await;
-    let url =
-        format!("redis+cluster://127.0.0.1:{},127.0.0.1:{}", nodes[0].port(), nodes[1].port());
-    let fleet: [_; 2] = Replica::fleet(&settings(&url)).await;
+    let nodes = nodes();
+    let fleet: [_; 2] = Replica::fleet(&settings(&url(&nodes))).await;
     let path = path("a", 2);
     let (one, _two) = (fleet[0].slot(&path).await, fleet[1].slot(&path).await);
 

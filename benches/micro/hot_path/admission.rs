@@ -4,7 +4,7 @@ use divan::Bencher;
 use futures::FutureExt;
 use std::sync::Arc;
 use streamgate::admission::{AdmissionController, AdmitRequest, HoldEstimates, Holders};
-use streamgate::core::policy::{Mode, ModelSet, OnLimit, Revision, TenantPolicy};
+use streamgate::core::policy::{Mode, ModelSet, OnLimit, PoolCap, Revision, TenantPolicy};
 use streamgate::quota::memory::MemoryStore;
 use tokio::time::Instant;
 
@@ -29,8 +29,7 @@ fn ask(policy: &Arc<TenantPolicy>) -> AdmitRequest {
         policy: Arc::clone(policy),
         model: Some("qwen".into()),
         pool: "p".into(),
-        pool_cap: None,
-        pool_revision: Revision::FIRST,
+        pool_cap: PoolCap { max_in_flight: None, revision: Revision::FIRST },
     }
 }
 
@@ -38,11 +37,11 @@ fn policy() -> TenantPolicy {
     TenantPolicy {
         id: "a".into(),
         max_in_flight: 1_000_000,
+        revision: Revision::FIRST,
         on_limit: OnLimit::Reject,
         models: ModelSet::Any,
         pool: None,
         mode: Mode::Enforce,
         may_route: false,
-        revision: Revision::FIRST,
     }
 }

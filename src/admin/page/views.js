@@ -49,6 +49,11 @@ function processView(state, rates) {
     fact("Queued", String(sum("queued"))),
     fact("Arrivals", perSecond(rates.total())),
     fact(`Store (${store.kind})`, condition[0], condition[1]),
+    ...(store.replicas > 0 ? [
+      fact("Fleet", `${plural(store.replicas, "replica", "replicas")}, ${store.fleet} in flight`),
+      fact("Held here", `${store.held}, ${store.spare} spare`),
+    ] : []),
+    ...(store.unfenced > 0 ? [fact("Unfenced", plural(store.unfenced, "request", "requests"), "bad")] : []),
     ...(store.escrow > 0 ? [fact("Escrow", plural(store.escrow, "slot", "slots"), "warn")] : []),
     fact("Drain", words(state.drain.state), DRAIN_TONES[state.drain.state]),
   ];

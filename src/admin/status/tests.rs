@@ -63,6 +63,12 @@ fn the_headline_tells_of_trouble() {
     let headline = text.lines().next().expect("a line");
     assert!(headline.contains("store memory learning (2 in escrow)"), "{headline}");
     assert!(headline.ends_with("drain draining (3 in flight, 12 queued)"), "{headline}");
+    state.store.escrow = 0;
+    (state.store.replicas, state.store.fleet) = (3, 9);
+    (state.store.held, state.store.spare, state.store.unfenced) = (5, 2, 1);
+    let text = render(&state, false);
+    let fleet = "(3 replicas, 9 in flight, 5 held here, 2 of them spare, 1 unfenced)";
+    assert!(text.contains(&format!("store memory learning {fleet}  drain")), "{text}");
     state.store.up = false;
     assert!(render(&state, false).contains("store memory down"));
 }

@@ -22,7 +22,8 @@ pub struct Cli {
 pub enum Command {
     /// Run the ingress
     Serve(ServeArgs),
-    /// Validate a configuration: all errors at once; exit 0 valid, 1 not
+    /// Validate a configuration and prove the shutdown budget of manifests: everything that is
+    /// wrong at once; exit 0 fine, 1 not, 66 manifests that cannot be read
     Check(CheckArgs),
     /// Drain a replica, or an engine endpoint; exit 0 drained, 2 deadline passed
     Drain(DrainArgs),
@@ -44,10 +45,11 @@ pub struct ServeArgs {
 /// `check`.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct CheckArgs {
-    /// Configuration file
-    #[arg(long, value_name = "FILE")]
-    pub config: PathBuf,
-    /// Kubernetes manifests to prove the shutdown budget of (not supported by this version)
+    /// Configuration file; with manifests, for replicas whose ConfigMap is not among them
+    #[arg(long, value_name = "FILE", required_unless_present = "manifests")]
+    pub config: Option<PathBuf>,
+    /// Kubernetes manifests to prove the shutdown budget of: files, folders, `-` for standard
+    /// input
     #[arg(long, value_name = "PATH", num_args = 1..)]
     pub manifests: Vec<PathBuf>,
     /// Print JSON

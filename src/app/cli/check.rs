@@ -1,18 +1,23 @@
 //! `streamgate check`.
 
-use super::{CheckArgs, answer, failure};
-use crate::check;
+use super::{CheckArgs, UNREADABLE, answer, failure};
+use crate::check::{self, ManifestReport};
 use std::process::ExitCode;
 
 /// Validate and print the outcome to standard output, whatever it is.
 pub(super) fn run(args: &CheckArgs) -> ExitCode {
-    if !args.manifests.is_empty() {
-        return failure(
-            "--manifests is not supported by this version; leave it out to check the configuration",
-        );
-    }
-    let report = check::configuration(&args.config);
-    let code = if report.passed() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    let report = match &args.config {
+        Some(config) if args.manifests.is_empty() => check::configuration(config),
+        config => {
+            check::manifests(config.as_deref(), &args.manifests, &mut std::io::stdin().lock())
+        }
+    };
+    let readable = report.manifests().is_none_or(ManifestReport::is_readable);
+    let code = match (readable, report.passed()) {
+        (false, _) => ExitCode::from(UNREADABLE),
+        (true, true) => ExitCode::SUCCESS,
+        (true, false) => ExitCode::FAILURE,
+    };
     if !args.json {
         return answer(&report.to_string(), code);
     }

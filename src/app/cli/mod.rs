@@ -3,8 +3,8 @@
 //! `check` and `key` need only a configuration and are done here. The others need a process to
 //! run or to talk to; the composition root does them, handed in as [`Hooks`].
 //!
-//! Exit codes: 0 done, 1 failed (`check`: invalid), 2 the deadline passed (`drain`), 64 wrong
-//! usage. Wrong usage is not clap's own 2, which a script would take for a drain that ran late.
+//! Exit codes: 0 done, 1 failed (`check`: invalid, or the budget does not hold), 2 the deadline
+//! passed (`drain`), 64 wrong usage, 66 manifests that cannot be read (`check`). Wrong usage is not clap's own 2, which a script would take for a drain that ran late.
 
 mod args;
 mod check;
@@ -19,6 +19,10 @@ use std::process::ExitCode;
 
 /// Wrong usage (`EX_USAGE` of sysexits).
 const USAGE: u8 = 64;
+
+/// Some input of `check --manifests` is no YAML or cannot be opened (`EX_NOINPUT` of sysexits):
+/// whatever else was found, nothing is proven.
+const UNREADABLE: u8 = 66;
 
 /// The commands that others do.
 #[derive(Clone, Copy, Debug)]

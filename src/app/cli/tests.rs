@@ -33,6 +33,12 @@ fn check_takes_many_manifests() {
     let Ok(Command::Check(args)) = parse(line) else { panic!("not a check") };
     assert_eq!(args.manifests.len(), 2);
     assert!(args.json);
+    let Ok(Command::Check(args)) = parse("streamgate check --manifests -") else {
+        panic!("manifests alone are enough")
+    };
+    assert_eq!(args.config, None);
+    assert!(parse("streamgate check").is_err());
+    assert!(parse("streamgate check --manifests").is_err());
 }
 
 #[test]

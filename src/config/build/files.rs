@@ -26,6 +26,9 @@ impl Files<'_> {
 
     /// The secret in an environment variable.
     pub fn variable(&self, key: &str, name: &str) -> Option<Secret> {
+        if !self.outside.is_here() {
+            return None;
+        }
         let Some(text) = self.outside.variable(name) else {
             let problem = format!("the environment variable {name} is not set");
             self.wrong(key, problem, "set it for this process, or remove the key");
@@ -36,6 +39,9 @@ impl Files<'_> {
 
     /// Both files parse and belong together.
     pub fn tls(&self, tls: &TlsFiles) {
+        if !self.outside.is_here() {
+            return;
+        }
         const CERT: &str = "listen.tls.cert";
         const KEY: &str = "listen.tls.key";
         let chain = self.read(CERT, &tls.cert).and_then(|pem| {
@@ -86,6 +92,9 @@ impl Files<'_> {
 
     /// A file that will be appended to: its directory exists.
     pub fn writable(&self, key: &str, path: &Path) {
+        if !self.outside.is_here() {
+            return;
+        }
         let directory = match path.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),
@@ -98,7 +107,7 @@ impl Files<'_> {
     }
 
     fn read(&self, key: &str, path: &Path) -> Option<Vec<u8>> {
-        if self.report.in_error(key) {
+        if self.report.in_error(key) || !self.outside.is_here() {
             return None;
         }
         self.outside

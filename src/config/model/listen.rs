@@ -42,17 +42,20 @@ pub struct Admin {
     pub token: Option<Secret>,
 }
 
-/// The largest request that is accepted, in bytes.
+/// The largest request that is accepted, and how much of requests is held at once, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Request body; a larger one is answered `payload_too_large`.
     pub body: usize,
+    /// Bodies of all requests that an engine has not answered yet; at least twice `body`, because
+    /// one tenant alone may hold half of it.
+    pub bodies: usize,
     /// Request head: request line and all headers.
     pub header: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { body: 16 << 20, header: 64 << 10 }
+        Self { body: 16 << 20, bodies: 256 << 20, header: 64 << 10 }
     }
 }

@@ -65,11 +65,16 @@ pub(super) fn timeouts(s: &mut Section<'_>) -> Timeouts {
     }
 }
 
-/// `body` (1 KiB to 1 GiB, default 16 MiB), `header` (1 KiB to 1 MiB, default 64 KiB).
+/// `body` (1 KiB to 1 GiB, default 16 MiB), `bodies` (2 KiB to 1 TiB, default 256 MiB), `header`
+/// (1 KiB to 1 MiB, default 64 KiB). By default `bodies` is at least twice `body`.
 pub(super) fn limits(s: &mut Section<'_>) -> Limits {
     let default = Limits::default();
+    let bodies = s.optional("bodies", size(2 << 10..=1 << 40));
+    let most = bodies.map_or(default.body, |bodies| default.body.min(bodies / 2));
+    let body = s.or("body", size(1 << 10..=1 << 30), most);
     Limits {
-        body: s.or("body", size(1 << 10..=1 << 30), default.body),
+        body,
+        bodies: bodies.unwrap_or(default.bodies.max(2 * body)),
         header: s.or("header", size(1 << 10..=1 << 20), default.header),
     }
 }

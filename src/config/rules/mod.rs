@@ -5,6 +5,7 @@
 
 mod identity;
 mod keys;
+mod limits;
 mod listen;
 mod pools;
 mod quota;
@@ -24,5 +25,6 @@ pub(super) fn check(raw: &RawConfig, report: &Report<'_>) {
     serving::check(raw, report);
     identity::check(raw, report);
     timing::check(raw, report);
+    limits::check(raw, report);
     quota::check(raw, report);
 }

@@ -135,3 +135,25 @@ fn records_need_a_directory() {
     assert_eq!(records("/none/records.jsonl"), ["records.path: its directory does not exist"]);
     assert_eq!(records("/dir"), ["records.path: a directory"]);
 }
+
+#[test]
+fn what_a_process_elsewhere_names_is_not_looked_at() {
+    let text = "\
+listen: {tls: {cert: /there/tls.crt, key: /there/tls.key}}
+admin: {token_file: /there/token}
+pools:
+- {name: a, models: [a], endpoints: ['a:1'], api_key_env: STREAMGATE_NO_SUCH_VARIABLE}
+- {name: b, models: [b], endpoints: ['b:1'], api_key_file: /there/key}
+tenants: [{id: t, max_in_flight: 1}]
+anonymous: t
+records: {path: /there/records.jsonl}
+";
+    let here = Fake::default().problems(text);
+    assert_eq!(here.len(), 6, "{here:#?}");
+    let config = Config::parse_elsewhere(text).unwrap();
+    assert!(config.admin.token.is_none());
+    assert!(config.pools.iter().all(|pool| pool.credential.is_none()));
+    // Mistakes of the text itself are told all the same.
+    let errors = Config::parse_elsewhere(&text.replace("max_in_flight: 1", "max_in_flight: 0"));
+    assert_eq!(errors.unwrap_err().errors().len(), 1);
+}

@@ -55,7 +55,7 @@ fn the_contract_is_accepted_and_shows_the_defaults() {
     assert_eq!(config.timeouts, Timeouts::default());
     assert_eq!(config.slo, Slo::default());
     assert_eq!(config.drain, Drain::default());
-    assert_eq!(config.limits, Limits { body: 16 * 1024 * 1024, header: 65536 });
+    assert_eq!(config.limits, Limits { body: 16 << 20, bodies: 256 << 20, header: 65536 });
     assert_eq!(config.quota, Quota::default());
     assert_eq!(config.timeouts.total, None);
     assert_eq!(config.anonymous, None);

@@ -55,10 +55,25 @@ fn the_goals_are_in_order_and_not_zero() {
 }
 
 #[test]
+fn the_largest_body_fits_into_what_one_tenant_may_hold() {
+    only(
+        &section("limits: {body: 3KiB, bodies: 5KiB}\n"),
+        "limits.bodies: less than twice limits.body, so the largest body could never come in",
+    );
+    let limits = |text: &str| valid(&section(&format!("limits: {{{text}}}\n"))).limits;
+    assert_eq!(limits("body: 3KiB, bodies: 6KiB").bodies, 6 << 10);
+    // Defaults follow the value they depend on.
+    assert_eq!(limits("body: 1GiB").bodies, 2 << 30);
+    assert_eq!(limits("bodies: 1MiB").body, 512 << 10);
+    assert_eq!(limits("body: 1KiB").bodies, 256 << 20);
+}
+
+#[test]
 fn ranges() {
     for (text, problem) in [
         ("limits: {body: 0}", "limits.body: out of range"),
         ("limits: {body: 2GiB}", "limits.body: out of range"),
+        ("limits: {bodies: 1KiB}", "limits.bodies: out of range"),
         ("limits: {header: 1B}", "limits.header: out of range"),
         ("timeouts: {connect: 0s}", "timeouts.connect: out of range"),
         ("timeouts: {upstream_idle: 5s}", "timeouts.upstream_idle: out of range"),

@@ -13,6 +13,7 @@ pub(super) fn fields(limit: &LimitInfo, wait: Option<Wait>) -> [(&'static str, S
     let LimitInfo { name, unit, quota, remaining, window, reset } = limit;
     let unit = match unit {
         LimitUnit::ConcurrentRequests => ";qu=\"concurrent-requests\"",
+        LimitUnit::Bytes => ";qu=\"content-bytes\"",
         // The default unit of the draft.
         LimitUnit::Requests => "",
         // Not registered; the draft leaves room for units of a service.

@@ -7,6 +7,7 @@
 //! | failure | again? | endpoint | else |
 //! |---|---|---|---|
 //! | no connection | yes | down | `upstream_unreachable` |
+//! | no connection for want of a descriptor, port or memory of our own | yes | – | `no_endpoint` |
 //! | pooled connection was closed while idle | yes, there too, uncounted | – | `upstream_unreachable` |
 //! | connection ended before an answer | stream or read: once; answer: no | down | `upstream_unreachable` |
 //! | answer "shutting down" (vLLM while it drains) | yes | draining | `no_endpoint` |
@@ -51,6 +52,9 @@ const ENGINE_DEAD: &str = "EngineCore encountered an issue";
 pub enum Failure<'a> {
     /// Refused, unreachable or not in time; nothing was sent.
     NotConnected,
+    /// This process could not open a connection, whoever is at the other end
+    /// ([`is_own_shortage`](super::shortage::is_own_shortage)); nothing was sent.
+    OwnShortage,
     /// The connection ended before any byte of an answer, `after` the request was written.
     Unanswered {
         /// It came from the pool of idle connections.
@@ -169,6 +173,7 @@ impl Attempts {
         let lost = if self.kind == Kind::Answer { Work::Unknown } else { Work::Lost };
         match failure {
             Failure::NotConnected => (Work::None, Some(Mark::Unreachable), unreachable),
+            Failure::OwnShortage => (Work::None, None, End::Refuse(Reason::NoEndpoint)),
             Failure::Unanswered { .. } if stale => (Work::None, None, unreachable),
             Failure::Unanswered { .. } | Failure::LostEarly => {
                 (lost, Some(Mark::Lost), unreachable)

@@ -1,4 +1,6 @@
-use super::Failure::{EarlyError, Evicted, LostEarly, NotConnected, Status, TimedOut, Unanswered};
+use super::Failure::{
+    EarlyError, Evicted, LostEarly, NotConnected, OwnShortage, Status, TimedOut, Unanswered,
+};
 use super::*;
 use proptest::prelude::*;
 
@@ -24,6 +26,11 @@ fn unanswered(reused: bool, millis: u64) -> Failure<'static> {
 #[test]
 fn what_was_never_sent_is_sent_elsewhere() {
     assert_eq!(first(NotConnected), judged(Some(Mark::Unreachable), true, UNREACHABLE));
+}
+
+#[test]
+fn our_own_shortage_says_nothing_about_the_endpoint() {
+    assert_eq!(first(OwnShortage), judged(None, true, End::Refuse(Reason::NoEndpoint)));
 }
 
 #[test]

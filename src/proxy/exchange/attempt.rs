@@ -6,6 +6,8 @@ use crate::admission::Permit;
 use crate::core::api::Api;
 use crate::core::headers::chosen_pod;
 use crate::core::retry::Failure;
+use crate::core::seldom::Seldom;
+use crate::core::shortage::is_own_shortage;
 use crate::core::stream::{EngineError, Progress, StreamTracker, TrackerOptions, plain_answer};
 use crate::proxy::engine::{EngineCall, Engines, is_event_stream};
 use crate::proxy::gather::Gathered;
@@ -25,6 +27,8 @@ const ERROR_BODY: usize = 64 * 1024;
 const PLAIN_BODY: usize = 4 * 1024 * 1024;
 /// Time for an error's body to arrive after its head.
 const ERROR_BODY_TIME: Duration = Duration::from_secs(5);
+/// Longest silence of the log about connections that could not be opened.
+static SHORT: Seldom = Seldom::new(Duration::from_secs(5));
 
 /// What to ask and how to read the answer.
 pub(super) struct Question<'a> {
@@ -60,6 +64,8 @@ pub(super) enum ReplyBody {
 pub(super) enum Lost {
     /// No connection. The engine saw nothing.
     NotConnected { refused: bool },
+    /// This process could open no connection. No engine saw anything.
+    OwnShortage,
     /// The slot was lost before anything was sent. No other engine may be asked either.
     NoSlot,
     /// The connection ended before an answer.
@@ -83,6 +89,7 @@ impl Lost {
     pub fn as_failure(&self, after: Duration) -> Failure<'_> {
         match self {
             Self::NotConnected { .. } | Self::NoSlot => Failure::NotConnected,
+            Self::OwnShortage => Failure::OwnShortage,
             Self::Unanswered { reused } => Failure::Unanswered { reused: *reused, after },
             Self::Status { head, body } => Failure::Status { status: head.status.as_u16(), body },
             Self::HalfStatus(status) => Failure::Status { status: *status, body: b"" },
@@ -103,9 +110,7 @@ pub(super) async fn attempt(
     attempt: &mut Attempt,
 ) -> Result<Reply, Lost> {
     let connected = engines.connect(attempt.lease.address()).await;
-    let call = attempt.call.insert(connected.map_err(|error| Lost::NotConnected {
-        refused: matches!(error.etype(), ErrorType::ConnectRefused),
-    })?);
+    let call = attempt.call.insert(connected.map_err(|error| not_connected(&error))?);
     let mut head = question.head.clone();
     if !head.headers.contains_key(header::HOST) {
         // From HTTP/1.0; in HTTP/1.1 there must be one.
@@ -135,6 +140,17 @@ pub(super) async fn attempt(
         200 if question.api != Api::Plain => hold_plain(call, head, question).await,
         _ => Ok(Reply { head, body: ReplyBody::Plain { read: Bytes::new() } }),
     }
+}
+
+fn not_connected(error: &pingora_core::Error) -> Lost {
+    let cause = error.root_cause();
+    if !is_own_shortage(cause) {
+        return Lost::NotConnected { refused: *error.etype() == ErrorType::ConnectRefused };
+    }
+    if let Some(silent) = SHORT.pass(Instant::now().into_std()) {
+        tracing::warn!(error = %cause, silent, "no connection to an engine for want of a descriptor, port or memory");
+    }
+    Lost::OwnShortage
 }
 
 /// Hold the head until the stream shows progress, the hold ran out, or the openings grew large.

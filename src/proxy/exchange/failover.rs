@@ -178,7 +178,7 @@ fn give_up(end: End, last: Option<Lost>) -> Result<Found, Stop> {
         (End::PassOn, Some(Lost::Status { head, body })) => Ok(Found::ErrorAnswer { head, body }),
         (End::PassOn, Some(Lost::EarlyError(error))) => Err(early_error(error.status)),
         (End::Refuse(reason), last) => Err(Stop::Refuse(
-            outcome_of(reason, last.is_some()),
+            outcome_of(reason, last.as_ref()),
             Rejection::new(reason, message_of(reason, last.as_ref())),
         )),
         (End::PassOn | End::Broken, last) => {
@@ -191,17 +191,18 @@ fn give_up(end: End, last: Option<Lost>) -> Result<Found, Stop> {
 
 /// A refusal for which no engine was at fault is a rejection; after a failed attempt it is the
 /// engines' error.
-fn outcome_of(reason: Reason, attempted: bool) -> Outcome {
-    match reason {
-        Reason::UpstreamTimeout => Outcome::TimedOut,
-        Reason::UpstreamUnreachable => Outcome::UpstreamError,
-        _ if attempted => Outcome::UpstreamError,
-        _ => Outcome::Rejected,
+fn outcome_of(reason: Reason, last: Option<&Lost>) -> Outcome {
+    match (reason, last) {
+        (Reason::UpstreamTimeout, _) => Outcome::TimedOut,
+        (Reason::UpstreamUnreachable, _) => Outcome::UpstreamError,
+        (_, None | Some(Lost::OwnShortage)) => Outcome::Rejected,
+        (_, Some(_)) => Outcome::UpstreamError,
     }
 }
 
 fn message_of(reason: Reason, last: Option<&Lost>) -> &'static str {
     match (reason, last) {
+        (_, Some(Lost::OwnShortage)) => "This replica can open no connection now.",
         (Reason::NoEndpoint, Some(_)) => "The engines of this model are being restarted.",
         (Reason::NoEndpoint, None) => "No engine of this model can be used now.",
         (Reason::PoolSaturated, _) => "The engines of this model are at their limit.",

@@ -5,11 +5,13 @@ use super::Stop;
 use super::account::Account;
 use super::refuse::head_too_large;
 use crate::core::api::{Api, Dialect, clean};
+use crate::core::body_book::NoRoom;
 use crate::core::facts::{self, RequestFacts, UpstreamBody, upstream_body};
 use crate::core::ids::PoolId;
 use crate::core::policy::{ModelSet, TenantPolicy};
 use crate::core::reason::Reason;
-use crate::core::rejection::Rejection;
+use crate::core::rejection::{LimitInfo, LimitUnit, Rejection};
+use crate::proxy::bodies::HeldBody;
 use crate::proxy::client::Client;
 use crate::proxy::gateway::{Gateway, Live};
 use crate::proxy::gather::Gathered;
@@ -21,6 +23,7 @@ use percent_encoding::percent_decode_str;
 use pingora_core::ErrorType;
 use pingora_http::RequestHeader;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::time::timeout;
 
 /// A request that may ask for admission.
@@ -29,6 +32,8 @@ pub(super) struct Request {
     pub facts: RequestFacts,
     pub pool: PoolId,
     pub body: UpstreamBody,
+    /// The memory of `body`: whoever drops one drops both.
+    _held: HeldBody,
 }
 
 /// Read and check one request.
@@ -47,7 +52,7 @@ pub(super) async fn read(
     if is_retry(&client.head().headers) {
         gateway.telemetry.client_retry(&policy.id);
     }
-    let body = read_body(live, client).await?;
+    let (body, held) = read_body(gateway, live, &policy, client).await?;
     account.bytes_received = body.len() as u64;
     let facts = facts::read(account.api, &body, &facts::Limits::default()).map_err(|bad| {
         let rejection = Rejection::new(Reason::BadRequest, bad.message);
@@ -60,7 +65,7 @@ pub(super) async fn read(
     account.wants_stream = facts.stream;
     let pool = route(live, &policy, &facts, &client.head().method).map_err(Stop::refuse)?;
     let body = upstream_body(&facts, body);
-    Ok(Request { policy, facts, pool, body })
+    Ok(Request { policy, facts, pool, body, _held: held })
 }
 
 /// The path, decoded and cleaned: engines decode percent signs before they route, and gateways
@@ -110,10 +115,21 @@ fn is_retry(headers: &HeaderMap) -> bool {
         .is_some_and(|count| count > 0)
 }
 
-async fn read_body(live: &Live, client: &mut Client) -> Result<Bytes, Stop> {
-    let within = live.config.timeouts.client_body;
-    match timeout(within, collect_body(client, live.config.limits.body)).await {
-        Ok(body) => body,
+async fn read_body(
+    gateway: &Gateway,
+    live: &Live,
+    policy: &TenantPolicy,
+    client: &mut Client,
+) -> Result<(Bytes, HeldBody), Stop> {
+    let (within, limits) = (live.config.timeouts.client_body, live.config.limits);
+    let mut held = gateway.bodies.open(policy.id.clone(), limits.bodies);
+    match timeout(within, collect_body(client, limits.body, &mut held)).await {
+        Ok(Ok(body)) => Ok((body, held)),
+        Ok(Err(NotRead::Stop(stop))) => Err(stop),
+        Ok(Err(NotRead::NoRoom(whose))) => {
+            let wait = gateway.estimates.wait(&policy.id, policy.max_in_flight);
+            Err(Stop::refuse(no_room(whose, limits.bodies, wait)))
+        }
         Err(_) => Err(Stop::refuse(
             Rejection::new(Reason::BadRequest, "The request body did not arrive in time.")
                 .with_status(408),
@@ -121,13 +137,37 @@ async fn read_body(live: &Live, client: &mut Client) -> Result<Bytes, Stop> {
     }
 }
 
-async fn collect_body(client: &mut Client, limit: usize) -> Result<Bytes, Stop> {
+enum NotRead {
+    Stop(Stop),
+    NoRoom(NoRoom),
+}
+
+impl From<Stop> for NotRead {
+    fn from(stop: Stop) -> Self {
+        Self::Stop(stop)
+    }
+}
+
+impl From<NoRoom> for NotRead {
+    fn from(whose: NoRoom) -> Self {
+        Self::NoRoom(whose)
+    }
+}
+
+/// Read the whole body; what is kept of it is charged to `held` before.
+async fn collect_body(
+    client: &mut Client,
+    limit: usize,
+    held: &mut HeldBody,
+) -> Result<Bytes, NotRead> {
     let head = client.head();
     let length = head.headers.get(header::CONTENT_LENGTH);
     let length = length.and_then(|value| value.to_str().ok()?.trim().parse::<usize>().ok());
     if length.is_some_and(|length| length > limit) {
-        return Err(too_large(limit));
+        return Err(too_large(limit).into());
     }
+    // It may still come to nothing, but what cannot come to its end now need not begin.
+    held.would_fit(length.unwrap_or(0))?;
     if expects_continue(head) && !client.body_is_done() {
         client.send_continue().await.map_err(|_| Stop::Gone("body"))?;
     }
@@ -135,11 +175,34 @@ async fn collect_body(client: &mut Client, limit: usize) -> Result<Bytes, Stop> 
     let mut body = Gathered::expecting(length.unwrap_or(0));
     while let Some(part) = client.read_body().await.map_err(|error| unreadable(&error))? {
         if body.len() + part.len() > limit {
-            return Err(too_large(limit));
+            return Err(too_large(limit).into());
         }
+        held.grow(part.len())?;
         body.push(part);
     }
     Ok(body.into_bytes())
+}
+
+/// Too many bodies are held for one more, or for more of this one.
+fn no_room(whose: NoRoom, limit: usize, wait: Duration) -> Rejection {
+    match whose {
+        NoRoom::Tenant => {
+            let message = "The request bodies that this tenant has under way and in its queue \
+                           leave no room for another.";
+            Rejection::new(Reason::QueueFull, message).retry_after(wait).limit(LimitInfo {
+                name: "request-bodies",
+                unit: LimitUnit::Bytes,
+                // The most that one tenant can have (`core::body_book`).
+                quota: (limit / 2) as u64,
+                remaining: 0,
+                window: None,
+                reset: Some(wait),
+            })
+        }
+        NoRoom::Everybody => {
+            Rejection::new(Reason::PoolSaturated, "This replica has no room for another body now.")
+        }
+    }
 }
 
 /// A body that does not come to its end: badly framed, or its client is gone.

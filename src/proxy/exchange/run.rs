@@ -8,6 +8,7 @@ use super::work::Work;
 use super::{End, Stop, deliver};
 use crate::admission::{AdmitRequest, Admitted, Refused};
 use crate::core::outcome::Outcome;
+use crate::core::policy::PoolCap;
 use crate::core::reason::Reason;
 use crate::core::rejection::{LimitInfo, LimitUnit, Rejection};
 use crate::proxy::client::Client;
@@ -40,11 +41,10 @@ pub(super) async fn run(
     arrival: &mut Arrival,
 ) -> End {
     let Some(pool) = gateway.pools.get(&request.pool) else {
-        let gone = Rejection::new(Reason::NoEndpoint, "The pool of this model is gone.");
-        return refuse(client, account, Outcome::Rejected, &gone).await;
+        return refuse(client, account, Outcome::Rejected, &pool_gone()).await;
     };
     let total = account.started + live.config.timeouts.total.unwrap_or(NEVER);
-    let context = Context { gateway, live, pool, total };
+    let mut context = Context { gateway, live, pool, total };
     let demand = context.pool.demand();
     let admitted = match admit(&context, client, &request, account).await {
         Ok(admitted) => admitted,
@@ -60,6 +60,18 @@ pub(super) async fn run(
             return end;
         }
     };
+    // While it waited a reload may have removed the pool, or brought another of its name.
+    let (pool, room) = match (gateway.pools.get(&request.pool), gateway.engine_room()) {
+        (Some(pool), Some(room)) => (pool, room),
+        (pool, _) => {
+            let rejection = if pool.is_none() { pool_gone() } else { no_connection() };
+            // The slot is back before the client hears that it may try again.
+            let _answering = admitted.permit.holder().answering();
+            drop(admitted);
+            return refuse(client, account, Outcome::Rejected, &rejection).await;
+        }
+    };
+    context.pool = pool;
     arrival.admitted();
     account.queue_wait = Some(admitted.waited);
     if let Some(reason) = admitted.shadow_refusal {
@@ -67,7 +79,8 @@ pub(super) async fn run(
     }
     // The slot is back before the client has its last bytes; a drain waits for those too.
     let _answering = admitted.permit.holder().answering();
-    forward(&context, client, request, Work::new(admitted.permit, demand), account).await
+    let work = Work::new(admitted.permit, demand, room);
+    forward(&context, client, request, work, account).await
 }
 
 enum NotAdmitted {
@@ -88,8 +101,10 @@ async fn admit(
         policy: request.policy.clone(),
         model: account.model.clone(),
         pool: request.pool.clone(),
-        pool_cap: context.pool.spec().max_in_flight,
-        pool_revision: context.live.config.revision,
+        pool_cap: PoolCap {
+            max_in_flight: context.pool.spec().max_in_flight,
+            revision: context.live.config.revision,
+        },
     };
     tokio::select! {
         biased;
@@ -138,6 +153,15 @@ async fn forward(
             }
         }
     }
+}
+
+fn pool_gone() -> Rejection {
+    Rejection::new(Reason::NoEndpoint, "The pool of this model is gone.")
+}
+
+/// Nothing was asked of an engine: `core::shortage` met before it comes to that.
+fn no_connection() -> Rejection {
+    Rejection::new(Reason::NoEndpoint, "This replica can open no connection now.")
 }
 
 /// The request ran out of `timeouts.total` before an engine answered.

@@ -8,12 +8,15 @@
 use crate::admission::{Holder, Permit};
 use crate::proxy::engine::{EngineCall, Engines};
 use crate::upstream::{DemandGuard, EndpointLease};
+use tokio::sync::OwnedSemaphorePermit;
 
 /// One admitted request at work.
 pub(super) struct Work {
     pub permit: Permit,
     pub attempt: Option<Attempt>,
     _demand: DemandGuard,
+    /// Room for one engine connection: attempts are made one after another.
+    _room: OwnedSemaphorePermit,
 }
 
 /// One endpoint that was chosen, and the call to it.
@@ -23,8 +26,8 @@ pub(super) struct Attempt {
 }
 
 impl Work {
-    pub fn new(permit: Permit, demand: DemandGuard) -> Self {
-        Self { permit, attempt: None, _demand: demand }
+    pub fn new(permit: Permit, demand: DemandGuard, room: OwnedSemaphorePermit) -> Self {
+        Self { permit, attempt: None, _demand: demand, _room: room }
     }
 
     pub fn holder(&self) -> &Holder {

@@ -8,7 +8,7 @@ use super::journal::Journal;
 use super::link::{self, Connected, Fault, Heard, Hints, Link, Target};
 use super::store::RedisStore;
 use super::wire::{self, BoardEncoder, Encoder};
-use crate::config;
+use crate::config::{self, RedisForm};
 use crate::core::endpoint_drain::{Dispatch, View};
 use crate::core::endpoint_drain_port::DrainBoard;
 use crate::core::quota::{StoreFault, StoreMeter, StoreOp};
@@ -31,6 +31,8 @@ pub struct RedisBoard {
     /// Names the channel of a connection.
     channel: Arc<Encoder>,
     timeout: Duration,
+    /// Between two looks at where the sentinels lead.
+    watch: Duration,
     meter: Arc<dyn StoreMeter>,
     journal: Journal,
     bell: Arc<Notify>,
@@ -40,7 +42,9 @@ pub struct RedisBoard {
 #[derive(Default)]
 struct Line {
     link: Option<Link>,
+    /// Ends with the connection, or when it leads to the wrong server.
     hearing: Option<AbortOnDropHandle<()>>,
+    watch: Option<AbortOnDropHandle<()>>,
     /// Counts exchanges.
     number: u64,
     silent: u32,
@@ -73,6 +77,7 @@ impl RedisBoard {
             channel: Arc::new(Encoder::new(key.clone(), &params)),
             encoder: BoardEncoder { domain, key, stall: times.stall },
             timeout: settings.operation_timeout,
+            watch: times.beat,
             meter,
             bell: Arc::new(Notify::new()),
             line: Mutex::default(),
@@ -80,9 +85,10 @@ impl RedisBoard {
     }
 
     async fn ask(&self, line: &mut Line, dispatch: &Dispatch) -> Result<View, Fault> {
+        let standing = line.hearing.as_ref().is_some_and(|hearing| !hearing.is_finished());
         let link = match &line.link {
-            Some(link) => link.clone(),
-            None => self.connect(line).await?,
+            Some(link) if standing => link.clone(),
+            _ => self.connect(line).await?,
         };
         line.number += 1;
         let me = self.store.incarnation();
@@ -93,13 +99,15 @@ impl RedisBoard {
     }
 
     async fn connect(&self, line: &mut Line) -> Result<Link, Fault> {
-        let connecting = link::connect(Arc::clone(&self.target), Arc::clone(&self.channel), None);
-        let Connected { link, hints, deaf } = connecting.await?;
+        let (target, channel) = (Arc::clone(&self.target), Arc::clone(&self.channel));
+        let connected = link::connect(target, channel, None, self.watch).await?;
+        let Connected { link, hints, deaf, watch } = connected;
         if let Some(fault) = deaf {
             self.journal.deaf(&fault);
         }
-        let hearing = tokio::spawn(hear(hints, Arc::clone(&self.bell)));
-        line.hearing = Some(AbortOnDropHandle::new(hearing));
+        let cluster = *self.target.form() == RedisForm::Cluster;
+        let hearing = tokio::spawn(hear(hints, cluster, Arc::clone(&self.bell)));
+        (line.hearing, line.watch) = (Some(AbortOnDropHandle::new(hearing)), watch);
         line.silent = 0;
         Ok(line.link.insert(link).clone())
     }
@@ -107,7 +115,7 @@ impl RedisBoard {
     fn failed(&self, line: &mut Line, fault: &Fault) {
         line.silent = if fault.fault == StoreFault::Timeout { line.silent + 1 } else { 0 };
         if fault.ends_connection() || line.silent >= SILENT {
-            (line.link, line.hearing, line.silent) = (None, None, 0);
+            (line.link, line.hearing, line.watch, line.silent) = (None, None, None, 0);
         }
         line.away = true;
         self.journal.board(fault);
@@ -147,9 +155,19 @@ impl DrainBoard for RedisBoard {
     }
 }
 
-/// Ring for whatever is published, until the connection is gone.
-async fn hear(mut hints: Hints, bell: Arc<Notify>) {
-    while let Some(Heard::Hint(_)) = hints.recv().await {
+/// Ring for whatever is published, until the connection is gone or leads elsewhere. A cluster's
+/// client mends its connections itself.
+async fn hear(mut hints: Hints, cluster: bool, bell: Arc<Notify>) {
+    while let Some(heard) = hints.recv().await {
+        let ends = match heard {
+            Heard::Hint(_) => false,
+            Heard::Gone => !cluster,
+            Heard::Moved => true,
+        };
+        // Also at the end: the next exchange makes another connection.
         bell.notify_one();
+        if ends {
+            return;
+        }
     }
 }

@@ -20,6 +20,7 @@ use rand::Rng;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
+use tokio_util::task::AbortOnDropHandle;
 
 /// First and longest pause before another connection.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
@@ -34,13 +35,15 @@ pub(super) struct Owner {
     pub confirm: Option<Confirm>,
     /// Longest wait for one answer.
     pub timeout: Duration,
+    /// Between two looks at where the sentinels lead; well inside a lease.
+    pub watch: Duration,
     pub meter: Arc<dyn StoreMeter>,
 }
 
 enum Line {
     Apart { until: Instant },
     Connecting(BoxFuture<'static, Result<Connected, Fault>>, Instant),
-    Standing { link: Link, hints: Hints },
+    Standing { link: Link, hints: Hints, _watch: Option<AbortOnDropHandle<()>> },
 }
 
 /// The connection and how it has been doing.
@@ -86,6 +89,10 @@ impl Owner {
                 }
                 // A cluster's client mends the connections to its nodes itself.
                 Happened::Heard(Some(Heard::Gone)) if *self.target.form() == RedisForm::Cluster => {
+                }
+                Happened::Heard(Some(Heard::Moved)) => {
+                    let text = "the sentinels lead to another primary";
+                    self.apart(&mut state, &Fault::new(StoreFault::ReadOnly, text));
                 }
                 Happened::Heard(Some(Heard::Gone) | None) => {
                     let fault = Fault::new(StoreFault::Unreachable, "the connection was closed");
@@ -149,7 +156,7 @@ impl Owner {
         };
         if matches!(&state.line, Line::Apart { until } if *until <= Instant::now()) {
             let (target, encoder) = (Arc::clone(&self.target), Arc::clone(&self.encoder));
-            let connecting = Box::pin(link::connect(target, encoder, self.confirm));
+            let connecting = Box::pin(link::connect(target, encoder, self.confirm, self.watch));
             state.line = Line::Connecting(connecting, Instant::now());
         }
         happened
@@ -163,13 +170,13 @@ impl Owner {
         let fault = result.as_ref().err().map(|fault| fault.fault);
         self.meter.operation(StoreOp::Connect, begun.elapsed(), fault);
         match result {
-            Ok(Connected { link, hints, deaf }) => {
+            Ok(Connected { link, hints, deaf, watch }) => {
                 if let Some(fault) = deaf {
                     self.shared.journal.deaf(&fault);
                 }
                 state.serial += 1;
                 state.silent = 0;
-                state.line = Line::Standing { link, hints };
+                state.line = Line::Standing { link, hints, _watch: watch };
                 self.shared.with(|machine, now| machine.connected(now));
             }
             Err(fault) => {

@@ -59,6 +59,7 @@ impl RedisStore {
             encoder,
             confirm: confirm(settings),
             timeout: settings.operation_timeout,
+            watch: params.times.beat,
             meter: hooks.meter,
         };
         Arc::new(Self {

@@ -23,6 +23,7 @@ pub struct Setup {
     extra: String,
     listen: String,
     environment: Vec<(String, String)>,
+    descriptors: Option<u32>,
 }
 
 impl Setup {
@@ -36,6 +37,7 @@ impl Setup {
             extra: String::new(),
             listen: String::new(),
             environment: Vec::new(),
+            descriptors: None,
         }
     }
 
@@ -74,6 +76,12 @@ impl Setup {
     /// A variable of the process's environment.
     pub fn env(mut self, name: &str, value: &str) -> Self {
         self.environment.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// The process may have so many file descriptors.
+    pub fn descriptors(mut self, most: u32) -> Self {
+        self.descriptors = Some(most);
         self
     }
 
@@ -128,19 +136,23 @@ pub struct Gate {
 impl Gate {
     /// Start the binary and wait until it listens.
     pub async fn start(setup: Setup) -> Self {
-        Self::launch(setup.yaml(), &setup.environment).await
+        Self::launch(setup.yaml(), &setup.environment, setup.descriptors).await
     }
 
     /// The same with this configuration file.
     pub async fn start_with(yaml: String) -> Self {
-        Self::launch(yaml, &[]).await
+        Self::launch(yaml, &[], None).await
     }
 
-    async fn launch(yaml: String, environment: &[(String, String)]) -> Self {
+    async fn launch(
+        yaml: String,
+        environment: &[(String, String)],
+        descriptors: Option<u32>,
+    ) -> Self {
         let directory = TempDir::new().unwrap();
         let path = directory.path().join("streamgate.yaml");
         std::fs::write(&path, yaml).unwrap();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_streamgate"))
+        let mut child = command(descriptors)
             .args(["serve", "--config"])
             .arg(&path)
             .envs(environment.iter().cloned())
@@ -265,10 +277,31 @@ impl Gate {
         status.expect("the process ends").unwrap().code()
     }
 
+    /// Put this configuration in force, or have it refused, by SIGHUP.
+    pub async fn reload(&self, setup: &Setup) {
+        let seen = self.output().len();
+        std::fs::write(self.directory.path().join("streamgate.yaml"), setup.yaml()).unwrap();
+        self.signal("HUP");
+        eventually("the reload is done", || {
+            let done = self.output()[seen..].iter().any(|line| line.contains("new configuration"));
+            std::future::ready(done.then_some(()))
+        })
+        .await;
+    }
+
     /// Where the configuration file stands.
     pub fn directory(&self) -> &std::path::Path {
         self.directory.path()
     }
+}
+
+/// The binary, with at most so many file descriptors.
+fn command(descriptors: Option<u32>) -> Command {
+    let binary = env!("CARGO_BIN_EXE_streamgate");
+    let Some(most) = descriptors else { return Command::new(binary) };
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("ulimit -n {most} && exec \"$0\" \"$@\""), binary]);
+    shell
 }
 
 fn collect(from: impl AsyncRead + Unpin + Send + 'static, to: Arc<Mutex<Vec<String>>>) {

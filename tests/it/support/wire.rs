@@ -53,9 +53,14 @@ pub struct Wire {
 
 impl Wire {
     pub async fn connect(to: SocketAddr) -> Self {
-        let stream = TcpStream::connect(to).await.unwrap();
-        stream.set_nodelay(true).unwrap();
-        Self { stream, buffer: Vec::new() }
+        Self::try_connect(to).await.unwrap()
+    }
+
+    /// A connection to somebody who may be gone.
+    pub async fn try_connect(to: SocketAddr) -> std::io::Result<Self> {
+        let stream = TcpStream::connect(to).await?;
+        stream.set_nodelay(true)?;
+        Ok(Self { stream, buffer: Vec::new() })
     }
 
     pub async fn send(&mut self, bytes: &[u8]) {

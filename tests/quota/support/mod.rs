@@ -1,6 +1,7 @@
 //! Replicas, engines and waiting for values.
 
 pub mod certificates;
+pub mod cluster;
 pub mod fake;
 pub mod relay;
 pub mod server;
@@ -102,7 +103,9 @@ impl Replica {
     pub async fn slot(&self, path: &SlotPath) -> Box<dyn SlotGuard> {
         match self.answer(path).await {
             Acquired::Granted(slot) => slot,
-            other @ Acquired::Full(_) => panic!("expected a slot, got {other:?}; {:?}", self.store.status()),
+            other @ Acquired::Full(_) => {
+                panic!("expected a slot, got {other:?}; {:?}", self.store.status())
+            }
         }
     }
 

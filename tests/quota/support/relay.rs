@@ -1,5 +1,7 @@
 //! A TCP relay inside the test, which can delay, stall, swallow answers and reset.
 
+#![allow(dead_code, reason = "shared by suites; what one needs another does not")]
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,6 +29,7 @@ pub struct Mode {
 /// A relay in front of a port.
 pub struct Relay {
     port: u16,
+    server: watch::Sender<u16>,
     mode: watch::Sender<Mode>,
     reset: broadcast::Sender<()>,
     /// Bursts of bytes that came from clients.
@@ -38,21 +41,27 @@ impl Relay {
     pub async fn start(server: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let port = listener.local_addr().expect("an address").port();
+        let server = watch::Sender::new(server);
         let mode = watch::Sender::new(Mode::default());
         let reset = broadcast::Sender::new(1);
         let requests = Arc::new(AtomicU64::new(0));
         let lines = Lines {
-            server: SocketAddr::from(([127, 0, 0, 1], server)),
+            server: server.subscribe(),
             mode: mode.subscribe(),
             reset: reset.clone(),
             requests: Arc::clone(&requests),
         };
         let task = AbortOnDropHandle::new(tokio::spawn(lines.accept(listener)));
-        Self { port, mode, reset, requests, _task: task }
+        Self { port, server, mode, reset, requests, _task: task }
     }
 
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}/0", self.port)
+    }
+
+    /// New connections lead to this port.
+    pub fn lead_to(&self, server: u16) {
+        self.server.send_replace(server);
     }
 
     pub fn set(&self, mode: Mode) {
@@ -74,7 +83,7 @@ impl Relay {
 
 #[derive(Clone)]
 struct Lines {
-    server: SocketAddr,
+    server: watch::Receiver<u16>,
     mode: watch::Receiver<Mode>,
     reset: broadcast::Sender<()>,
     requests: Arc<AtomicU64>,
@@ -92,7 +101,8 @@ impl Lines {
 
     async fn carry(self, client: TcpStream) {
         let mut reset = self.reset.subscribe();
-        let Ok(server) = TcpStream::connect(self.server).await else { return };
+        let server = SocketAddr::from(([127, 0, 0, 1], *self.server.borrow()));
+        let Ok(server) = TcpStream::connect(server).await else { return };
         let _ = (client.set_nodelay(true), server.set_nodelay(true));
         let (from_client, to_client) = client.into_split();
         let (from_server, to_server) = server.into_split();

@@ -1,5 +1,7 @@
 //! A real `redis-server` on a free loopback port, ended on drop.
 
+#![allow(dead_code, reason = "shared by suites; what one needs another does not")]
+
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};

@@ -14,13 +14,24 @@ pub(in crate::quota::redis) enum Heard {
     Hint(Hint),
     /// The connection is gone.
     Gone,
+    /// The sentinels lead to another primary.
+    Moved,
 }
 
 /// What one connection hears.
 pub(in crate::quota::redis) type Hints = mpsc::Receiver<Heard>;
 
 /// Where the client library puts what it hears.
+#[derive(Clone)]
 pub(super) struct Hear(mpsc::Sender<Heard>);
+
+impl Hear {
+    /// Something that must not be dropped.
+    pub async fn tell(&self, heard: Heard) {
+        // Closed: nobody listens any more.
+        let _ = self.0.send(heard).await;
+    }
+}
 
 impl AsyncPushSender for Hear {
     fn send(&self, push: PushInfo) -> Result<(), SendError> {

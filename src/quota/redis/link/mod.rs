@@ -8,6 +8,7 @@ mod call;
 mod connect;
 mod fault;
 mod hints;
+mod sentinel;
 mod target;
 
 pub(super) use call::{Confirm, Link};

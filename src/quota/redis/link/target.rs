@@ -4,10 +4,9 @@ use super::hints::Hear;
 use crate::config::{Redis, RedisForm, RedisHost, RedisTls, Secret};
 use redis::cluster::{ClusterClient, ClusterClientBuilder};
 use redis::io::tcp::TcpSettings;
-use redis::sentinel::{SentinelClientBuilder, SentinelServerType};
 use redis::{
     Client, ClientTlsConfig, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion,
-    RedisConnectionInfo, RedisResult, TlsCertificates, TlsMode,
+    RedisConnectionInfo, RedisResult, TlsCertificates,
 };
 use std::time::Duration;
 
@@ -41,49 +40,37 @@ impl Target {
     /// One server.
     pub fn server(&self) -> RedisResult<Client> {
         let host = self.settings.url.hosts.first();
-        let host = host.ok_or((redis::ErrorKind::InvalidClientConfig, "no host"))?;
-        let info = self.info(host)?;
+        self.at(host.ok_or((redis::ErrorKind::InvalidClientConfig, "no host"))?)
+    }
+
+    /// The server at this place.
+    pub(super) fn at(&self, host: &RedisHost) -> RedisResult<Client> {
+        self.client(self.info(host)?)
+    }
+
+    /// The sentinels; empty if there are none.
+    pub(super) fn sentinels(&self) -> RedisResult<Vec<Client>> {
+        let url = &self.settings.url;
+        let RedisForm::Sentinel { user, password, .. } = &url.form else { return Ok(Vec::new()) };
+        let client = |host| {
+            let mut redis = RedisConnectionInfo::default();
+            if let Some(user) = user {
+                redis = redis.set_username(user);
+            }
+            if let Some(password) = password {
+                redis = redis.set_password(password.expose());
+            }
+            let info = self.address(host).into_connection_info()?;
+            self.client(info.set_redis_settings(redis).set_tcp_settings(tcp()))
+        };
+        url.hosts.iter().map(client).collect()
+    }
+
+    fn client(&self, info: ConnectionInfo) -> RedisResult<Client> {
         match self.certificates() {
             Some(certificates) => Client::build_with_tls(info, certificates),
             None => Client::open(info),
         }
-    }
-
-    /// Sentinels that know where the master is.
-    pub fn sentinels(&self, master: &str) -> RedisResult<SentinelClientBuilder> {
-        let url = &self.settings.url;
-        let addresses = url.hosts.iter().map(|host| self.address(host));
-        let kind = SentinelServerType::Master;
-        let mut builder = SentinelClientBuilder::new(addresses, master, kind)?
-            .set_client_to_redis_protocol(ProtocolVersion::RESP3)
-            .set_client_to_redis_db(i64::from(url.database))
-            .set_client_to_redis_tcp_settings(tcp())
-            .set_client_to_sentinel_tcp_settings(tcp());
-        if let Some(user) = &url.user {
-            builder = builder.set_client_to_redis_username(user);
-        }
-        if let Some(password) = &url.password {
-            builder = builder.set_client_to_redis_password(password.expose());
-        }
-        if let RedisForm::Sentinel { user, password, .. } = &url.form {
-            if let Some(user) = user {
-                builder = builder.set_client_to_sentinel_username(user);
-            }
-            if let Some(password) = password {
-                builder = builder.set_client_to_sentinel_password(password.expose());
-            }
-        }
-        if url.tls {
-            builder = builder
-                .set_client_to_redis_tls_mode(TlsMode::Secure)
-                .set_client_to_sentinel_tls_mode(TlsMode::Secure);
-        }
-        if let Some(certificates) = self.certificates() {
-            builder = builder
-                .set_client_to_redis_certificates(certificates.clone())
-                .set_client_to_sentinel_certificates(certificates);
-        }
-        Ok(builder)
     }
 
     /// A cluster. The client follows the slot when it moves.

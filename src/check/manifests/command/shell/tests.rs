@@ -1,0 +1,71 @@
+//! Words, what stays unknown, and text that no shell was meant to see.
+
+use super::*;
+
+fn vars() -> Vars {
+    Vars::from([
+        ("T".into(), Some("90".into())),
+        ("FLAGS".into(), Some("--a 1".into())),
+        ("S".into(), None),
+    ])
+}
+
+fn seen(text: &str) -> Vec<Vec<String>> {
+    let script = parse(text, &vars(), &[Word::plain("p1"), Word::plain("p 2")]);
+    let texts = |command: Simple| command.words.into_iter().map(|word| word.text).collect();
+    script.commands.into_iter().map(texts).collect()
+}
+
+#[test]
+fn words_are_read_as_a_shell_reads_them() {
+    assert_eq!(seen("a 'b c' \"d $T\" e\\ f ''"), [["a", "b c", "d 90", "e f", ""]]);
+    assert_eq!(
+        seen("a --t=${T} ${N:-7} $FLAGS \"$FLAGS\""),
+        [["a", "--t=90", "7", "--a", "1", "--a 1"]]
+    );
+    assert_eq!(seen("a \\\n  b # c\nd"), [vec!["a", "b"], vec!["d"]]);
+    assert_eq!(seen("a 2>&1 >/dev/null <x b"), [["a", "b"]]);
+    assert_eq!(seen("a \"$@\""), [["a", "p1", "p 2"]]);
+    assert_eq!(
+        seen("T=5; a $T && export T=6 U=7\na $T $U"),
+        [vec!["T=5"], vec!["a", "5"], vec!["export", "T=6", "U=7"], vec!["a", "6", "7"]]
+    );
+    assert_eq!(
+        seen("python3 - <<'EOF'\nx = 'a b'\nEOF\nb"),
+        [vec!["python3", "-", "x = 'a b'\n"], vec!["b"]]
+    );
+}
+
+#[test]
+fn what_only_running_could_tell_is_unknown() {
+    let script = parse("a $(b c $(d)) $S $NONE `e` ${T%x}", &vars(), &[]);
+    let unknown: Vec<_> =
+        script.commands[0].words[1..].iter().map(|w| w.unknown.as_deref()).collect();
+    let output = Some("the output of a command");
+    assert_eq!(unknown, [output, Some("S"), Some("NONE"), output, Some("T")]);
+}
+
+#[test]
+fn loops_and_what_follows_are_seen() {
+    let script = parse("while x; do sleep 1; done; a | b & c", &vars(), &[]);
+    assert!(script.loops);
+    let seen: Vec<_> =
+        script.commands.iter().map(|c| (c.words[0].text.as_str(), c.after)).collect();
+    assert_eq!(
+        seen,
+        [
+            ("x", After::Next),
+            ("sleep", After::Next),
+            ("a", After::Pipe),
+            ("b", After::Background),
+            ("c", After::End)
+        ]
+    );
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_text_is_too_odd(text in "[ -~\n\\\\'\"$`(){}<>|&;#é]{0,200}") {
+        parse(&text, &vars(), &[Word::plain("p")]);
+    }
+}

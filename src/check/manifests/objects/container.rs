@@ -1,0 +1,111 @@
+//! A container.
+
+use super::probe::{Handler, Probe};
+use crate::check::manifests::command::Vars;
+use crate::check::manifests::finding::Scope;
+use crate::check::manifests::view::View;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// One container of a workload.
+#[derive(Clone, Debug)]
+pub(in crate::check::manifests) struct Container {
+    pub scope: Scope,
+    /// Its key path.
+    pub path: String,
+    pub image: Option<String>,
+    pub command: Vec<String>,
+    pub args: Vec<String>,
+    pub vars: Vars,
+    pub pre_stop: Option<PreStop>,
+    pub liveness: Option<Probe>,
+    pub readiness: Option<Probe>,
+    /// Container ports by name.
+    pub ports: BTreeMap<String, u64>,
+    /// `(volume, mount path, sub path)`.
+    pub mounts: Vec<(String, String, Option<String>)>,
+    /// Devices it asks for, such as GPUs, by resource name.
+    pub devices: Vec<String>,
+}
+
+/// A preStop hook.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::check::manifests) enum PreStop {
+    Sleep(Duration),
+    Handler(Handler),
+}
+
+impl Container {
+    pub fn read(view: &View<'_>) -> Self {
+        let name = view.text("name").unwrap_or_else(|| "(unnamed)".to_owned());
+        let view = view.scoped(view.scope.container(&name));
+        let port = |port: &View<'_>| {
+            let number = port.whole("containerPort", 1..=65535)?;
+            Some((port.text("name")?, number))
+        };
+        let mount = |mount: &View<'_>| {
+            Some((mount.text("name")?, mount.text("mountPath")?, mount.text("subPath")))
+        };
+        let devices = ["resources.limits", "resources.requests"];
+        let devices = devices.iter().filter_map(|key| view.get(key)?.value().as_object());
+        let devices = devices.flat_map(serde_json::Map::keys).filter(|name| name.contains('/'));
+        let mut devices: Vec<String> = devices.cloned().collect();
+        devices.sort();
+        devices.dedup();
+        Self {
+            image: view.text("image"),
+            command: view.texts("command"),
+            args: view.texts("args"),
+            vars: vars(&view),
+            pre_stop: view.get("lifecycle.preStop").map(|hook| PreStop::read(&hook)),
+            liveness: Probe::read(&view, "livenessProbe"),
+            readiness: Probe::read(&view, "readinessProbe"),
+            ports: view.list("ports").iter().filter_map(port).collect(),
+            mounts: view.list("volumeMounts").iter().filter_map(mount).collect(),
+            devices,
+            path: view.path.clone(),
+            scope: view.scope,
+        }
+    }
+
+    /// One with nothing but a name and an image.
+    #[cfg(test)]
+    pub fn bare(name: &str, image: Option<&str>) -> Self {
+        let value = serde_json::json!({"name": name, "image": image});
+        Self::read(&View::new(&value, String::new(), Scope::default()))
+    }
+
+    /// The path of a key in here.
+    pub fn key(&self, key: &str) -> String {
+        format!("{}.{key}", self.path)
+    }
+}
+
+/// Literal variables, later ones may refer to earlier ones; the rest is known by name only.
+fn vars(view: &View<'_>) -> Vars {
+    let mut vars = Vars::new();
+    for variable in view.list("env") {
+        let Some(name) = variable.text("name") else { continue };
+        let value = if variable.get("valueFrom").is_some() {
+            None
+        } else {
+            let text = variable.text("value").unwrap_or_default();
+            let word = crate::check::manifests::command::expand(&text, &vars);
+            word.unknown.is_none().then_some(word.text)
+        };
+        vars.insert(name, value);
+    }
+    vars
+}
+
+impl PreStop {
+    fn read(view: &View<'_>) -> Self {
+        match view.get("sleep") {
+            Some(sleep) => {
+                let seconds = sleep.whole("seconds", 0..=super::workload::LONGEST).unwrap_or(0);
+                Self::Sleep(Duration::from_secs(seconds))
+            }
+            None => Self::Handler(Handler::read(view)),
+        }
+    }
+}
