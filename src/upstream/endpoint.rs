@@ -52,6 +52,9 @@ impl Endpoint {
         let before = lock(&self.address).replace(address);
         if before != Some(address) {
             tracing::info!(endpoint = %self.id, %address, "endpoint resolved");
+            if before.is_some() {
+                self.judge(EndpointHealth::moved);
+            }
         }
     }
 

@@ -20,6 +20,8 @@
 //! * The choice and the count are one step: no endpoint gets more than its limit from this
 //!   process. It neither blocks nor does I/O; names are resolved and health is probed by the
 //!   pool's one keeper task.
+//! * An endpoint that drains by an order is not chosen until it is served again, also if a reload
+//!   removes it and brings it back ([`Pools::stop`]); what was chosen before is counted by then.
 //! * Rules without I/O are in core: `routing` (the choice), `endpoint_health` (may it be chosen),
 //!   `retry` (what follows from a failure), `retry_budget`.
 

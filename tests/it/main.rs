@@ -24,7 +24,6 @@ mod observe;
 mod panic;
 mod queue;
 #[path = "../quota/support/server.rs"]
-#[allow(dead_code, reason = "a server for many tests")]
 mod redis_server;
 mod reload;
 mod sdk;

@@ -22,7 +22,8 @@
 //! * Ready, Down → Draining, *answered*, also when another replica had the answer, unless a newer
 //!   process was seen here since.
 //! * Ready, Down → Draining, *ordered*: an operator or the orchestrator said so.
-//! * Draining → Down, confirmed: a probe could not connect, so the process is gone. The next
+//! * Draining → Down, confirmed: a probe could not connect, or the endpoint's name leads to another
+//!   address, so the process is gone. The next
 //!   healthy probe is a new process, and the endpoint is Ready with a clean slate.
 //! * Draining → Ready: restored by an operator; or, for *answered* alone, the mark got older than
 //!   [`HealthRules::drain_mark`] (an engine that really still drains is marked again by its next
@@ -197,6 +198,14 @@ impl EndpointHealth {
             }
             (State::Draining { .. }, Probe::Unreachable) => self.go_down(true, now),
             (State::Draining { .. }, _) => {}
+        }
+    }
+
+    /// Its name leads to another address now. What drained was the process at the old one.
+    pub fn moved(&mut self, now: Instant) {
+        *self = self.at(now);
+        if matches!(self.state, State::Draining { .. }) {
+            self.go_down(true, now);
         }
     }
 

@@ -1,9 +1,5 @@
 //! The behaviour suite over a real server.
 
-#[expect(
-    dead_code,
-    reason = "here no server is frozen, revived or asked for more than its address"
-)]
 #[path = "../../../tests/quota/support/server.rs"]
 mod server;
 

@@ -159,10 +159,8 @@ impl World {
                     self.last = Some((true, at));
                 }
             }
-            Step::Restore { .. } => {
-                if replica.desk.restore(&engine, now) {
-                    self.last = Some((false, at));
-                }
+            Step::Restore { .. } if replica.desk.restore(&engine, now) => {
+                self.last = Some((false, at));
             }
             Step::Answer { .. } if replica.phase == EndpointPhase::Ready => {
                 replica.phase = EndpointPhase::Draining;
