@@ -178,7 +178,10 @@ impl Desk {
     /// endpoint is not chosen any more.
     pub fn dispatch(&self, now: Instant, seen: impl Fn(&EndpointId) -> Seen) -> Dispatch {
         let unposted = self.drains.iter().filter(|(_, drain)| !drain.word.posted);
-        let draining = self.drains.iter().filter(|(_, drain)| drain.word.stance.drains());
+        // Only the board makes a version mean one word: a share under a version that another word
+        // gets would confirm what was not heard.
+        let draining =
+            self.drains.iter().filter(|(_, drain)| drain.word.stance.drains() && drain.word.posted);
         Dispatch {
             entries: unposted.map(|(endpoint, drain)| drain.word.entry(endpoint, now)).collect(),
             shares: draining

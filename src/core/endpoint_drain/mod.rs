@@ -26,6 +26,8 @@
 //! * The board has a word below the base, or lacks one that drains: it lost its memory, or has not
 //!   heard yet; the own word is put there. After a loss the highest version that anybody knows
 //!   wins, not what was said last: a message from before the loss may still be on its way.
+//! * Clocks differ, so words travel with their age. One that the board executes late, after a
+//!   freeze, therefore counts as said by so much later.
 //! * A replica *confirms* an order by reporting, under the order's version, how many requests it
 //!   has there. It does so after it stopped choosing the endpoint, so the number can only fall.
 //! * *Drained*: every replica with a live lease confirmed this version, and all numbers are zero.
@@ -83,7 +85,8 @@ pub struct Share {
     pub in_flight: u64,
 }
 
-/// What the board is told: the words it may lack, and **all** shares of this replica.
+/// What the board is told: the words it may lack, and **all** shares of this replica under words
+/// that the board has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dispatch {
     pub entries: Vec<Entry>,

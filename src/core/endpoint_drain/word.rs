@@ -116,15 +116,14 @@ impl Word {
     }
 
     /// Whether this word, which the board lacks, is to be said above the one it has: if it was
-    /// said later. Two orders become one, as late as the later and with the time of the longer;
-    /// of two other words that mean the same, one is enough.
+    /// said later. Two orders become one, as late as the later and with the time of the longer. Of
+    /// two notices that the engine shuts down the first is kept: its deadline counts from there.
     fn outlives(&self, theirs: &Self) -> bool {
         match (self.stance, theirs.stance) {
             (Stance::Ordered, Stance::Ordered) => {
                 self.since > theirs.since || self.ends() > theirs.ends()
             }
             (Stance::Answered, Stance::Answered) => false,
-            (ours, theirs) if !ours.drains() && !theirs.drains() => false,
             _ => self.since > theirs.since,
         }
     }

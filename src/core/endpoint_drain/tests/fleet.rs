@@ -88,10 +88,12 @@ struct World {
     board: Board,
     replicas: Vec<Replica>,
     late: Vec<(ReplicaId, u64, Dispatch)>,
-    /// What was last said by somebody who still lives, and by whom.
+    /// What an operator last said, and to whom, who still lives; `None`: nobody did, or an engine
+    /// spoke later.
     last: Option<(bool, usize)>,
-    /// The board lost its memory: whoever knows most wins, not who spoke last.
-    flushed: bool,
+    /// Not necessarily who spoke last wins: the board lost its memory, or heard a word late, or
+    /// somebody died with a word on the lips.
+    doubtful: bool,
 }
 
 impl World {
@@ -112,8 +114,15 @@ impl World {
             replicas: (0..REPLICAS).map(replica).collect(),
             late: Vec::new(),
             last: None,
-            flushed: false,
+            doubtful: false,
         }
+    }
+
+    /// The versions on the board.
+    fn words(&mut self) -> Vec<u64> {
+        let nothing = Dispatch::default();
+        let view = self.board.exchange((None, 0), &nothing, None, self.now);
+        view.entries.iter().map(|entry| entry.version).collect()
     }
 
     fn live(&self) -> Vec<ReplicaId> {
@@ -125,14 +134,16 @@ impl World {
         let now = self.now;
         if let Step::Deliver { which } = step {
             if let Some((who, number, dispatch)) = self.late.get(which).cloned() {
-                let live = self.live();
+                let (before, live) = (self.words(), self.live());
                 self.board.exchange((Some(&who), number), &dispatch, Some(live), now);
+                // A word that is executed late counts as said then, and so may win.
+                self.doubtful |= self.words() != before;
             }
             return;
         }
         if matches!(step, Step::Flush) {
             self.board = Board::default();
-            self.flushed = true;
+            self.doubtful = true;
             return;
         }
         let (Step::Order { at, .. }
@@ -165,7 +176,9 @@ impl World {
             Step::Answer { .. } if replica.phase == EndpointPhase::Ready => {
                 replica.phase = EndpointPhase::Draining;
                 replica.desk.noticed(&engine, now);
-                self.last = Some((true, at));
+                // The first of several notices is kept, so a restoration between them may win: the
+                // engine's next answer is the next notice.
+                self.last = None;
             }
             Step::Begin { .. } if replica.phase == EndpointPhase::Ready => replica.in_flight += 1,
             Step::End { .. } => replica.in_flight = replica.in_flight.saturating_sub(1),
@@ -176,6 +189,9 @@ impl World {
             {
                 let replica = &mut self.replicas[at];
                 (replica.alive, replica.in_flight) = (false, 0);
+                // Its last word may still be on its way, or never come.
+                let unsaid = replica.desk.word(&engine).is_some_and(|word| !word.posted);
+                self.doubtful |= unsaid;
             }
             _ => {}
         }
@@ -272,7 +288,7 @@ impl World {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1500, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
 
     #[test]
     fn all_agree_on_what_was_said_last(steps in prop::collection::vec(step(), 1..60)) {
@@ -282,15 +298,17 @@ proptest! {
         }
         world.quiet();
         let mut drains = world.agreed();
-        let last = world.last.is_some_and(|(drains, _)| drains);
-        prop_assert!(world.flushed || drains == last, "{drains}, but {last} was said last");
+        if let Some((last, _)) = world.last.filter(|_| !world.doubtful) {
+            prop_assert_eq!(drains, last, "as it was said last");
+        }
         // Whatever is still on its way does not undo it.
+        let doubtful = world.doubtful;
         for which in 0..world.late.len() {
             world.step(Step::Deliver { which });
         }
         world.quiet();
         let before = std::mem::replace(&mut drains, world.agreed());
-        prop_assert!(world.flushed || before == drains, "a late word counted");
+        prop_assert!(doubtful || before == drains, "a late word counted");
         // And an order that stands is fulfilled when the last request ends.
         if drains {
             for at in 0..REPLICAS {
