@@ -8,10 +8,10 @@ MAKEFLAGS += --no-print-directory
 CARGO ?= cargo
 
 .PHONY: help demo test test-exhaustive test-page lint bench model loadtest loadtest-all \
-	quota-figures compare-litellm
+	loadtest-clients loadtest-vllm quota-figures compare-litellm
 
 help: ## List these recipes (default)
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## Start two simulated engines, the ingress, two tenants and the live page; Ctrl-C ends it
 	@scripts/prerequisites.sh demo
@@ -34,8 +34,8 @@ lint: ## Check format, lints, documentation, dependencies and scripts
 	$(CARGO) clippy --workspace --all-targets --locked -- --deny warnings
 	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --workspace --no-deps --locked --quiet
 	@scripts/check-dependencies.sh
-	@for script in scripts/*.sh .ci/run; do bash -n "$$script"; done
-	@if command -v shellcheck >/dev/null; then shellcheck scripts/*.sh .ci/run; fi
+	@for script in scripts/*.sh loadtests/*/*.sh .ci/run; do bash -n "$$script"; done
+	@if command -v shellcheck >/dev/null; then shellcheck scripts/*.sh loadtests/*/*.sh .ci/run; fi
 
 quota-figures: ## Measure round trips a request and a frozen Redis, three replicas (release build)
 	@scripts/quota-figures.sh
@@ -48,6 +48,12 @@ loadtest: ## Run one load test: make loadtest SCENARIO=loadtests/scenarios/w1.ya
 
 loadtest-all: ## Reproduce every published experiment, and show what the ingress makes of it (15 min)
 	@scripts/loadtest.sh
+
+loadtest-clients: ## The same load by our client and by aiperf (installs 1.2 GB once, then 5 min)
+	@loadtests/clients/run.sh
+
+loadtest-vllm: ## A small load on a real vLLM behind the ingress (installs 1.2 GB once, then 3 min)
+	@loadtests/vllm/run.sh
 
 bench: ## Measure the hot path, and the whole beside a bare Pingora proxy (release build)
 	@scripts/prerequisites.sh build

@@ -26,7 +26,9 @@ fn every_example_is_valid() {
         load(&name);
         names.push(name);
     }
-    for expected in ["streamgate.yaml", "demo.yaml", "minimal.yaml", "fleet.yaml"] {
+    for expected in
+        ["streamgate.yaml", "demo.yaml", "minimal.yaml", "kubernetes.yaml", "fleet.yaml"]
+    {
         assert!(names.iter().any(|name| name == expected), "{expected} is not in {names:?}");
     }
 }

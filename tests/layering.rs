@@ -131,6 +131,9 @@ mod self_test {
             ("src/telemetry/a.rs", "use prometheus::Registry;", 0),
             ("src/admin/a.rs", "use prometheus::{Encoder, TextEncoder};", 0),
             ("src/lifecycle/a.rs", "use prometheus::IntGauge;", 1),
+            ("src/upstream/a.rs", "use kube::{Api, Client};\nuse k8s_openapi::api;", 0),
+            ("src/check/a.rs", "use k8s_openapi::api::core::v1::Pod;", 1),
+            ("src/app/a.rs", "use kube_runtime::watcher;", 1),
         ] {
             assert_eq!(faults(path, text), wanted, "{path}: {text}");
         }

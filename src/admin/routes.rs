@@ -40,12 +40,17 @@ pub fn router(admin: Arc<Admin>) -> Router {
         .with_state(admin)
 }
 
-/// 200 while serving; 503 from the first moment of a drain, so that nobody sends new requests.
+/// 200 while serving; 503 from the first moment of a drain, and at the start while the endpoints
+/// are to be discovered, so that nobody sends new requests.
 async fn readyz(State(admin): State<Arc<Admin>>) -> Response {
     let state = admin.drain.phase();
-    let ready = state == DrainPhase::Serving;
+    let awaits_endpoints = admin.observe.awaits_endpoints();
+    let ready = state == DrainPhase::Serving && !awaits_endpoints;
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    (status, Json(serde_json::json!({"ready": ready, "state": state}))).into_response()
+    let answer = serde_json::json!({
+        "ready": ready, "state": state, "awaits_endpoints": awaits_endpoints,
+    });
+    (status, Json(answer)).into_response()
 }
 
 async fn metrics(State(admin): State<Arc<Admin>>) -> impl IntoResponse {

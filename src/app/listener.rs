@@ -5,8 +5,7 @@
 
 use super::tls::TlsAcceptor;
 use crate::core::seldom::Seldom;
-use crate::proxy::{Gateway, serve_connection};
-use pingora_core::protocols::l4::stream::Stream as TcpIo;
+use crate::proxy::{ClientSocket, Gateway, serve_connection};
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 use std::convert::Infallible;
 use std::io;
@@ -132,13 +131,13 @@ async fn serve(
             .with_interval(PROBE_INTERVAL)
             .with_retries(PROBE_COUNT),
     );
-    let io = TcpIo::from(stream);
+    let (io, reset) = ClientSocket::new(stream);
     match tls {
-        None => serve_connection(Box::new(io), peer.ip(), None, gateway, leaving).await,
+        None => serve_connection(Box::new(io), reset, peer.ip(), None, gateway, leaving).await,
         Some(tls) => {
             let within = gateway.connection_limits().head;
             if let Some((io, protocol)) = tls.accept(io, within).await {
-                serve_connection(io, peer.ip(), Some(protocol), gateway, leaving).await;
+                serve_connection(io, reset, peer.ip(), Some(protocol), gateway, leaving).await;
             }
         }
     }

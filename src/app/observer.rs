@@ -67,6 +67,10 @@ impl Observe for Observer {
         self.started.elapsed().as_secs_f64()
     }
 
+    fn awaits_endpoints(&self) -> bool {
+        self.pools.awaits_endpoints()
+    }
+
     fn cut_holder(&self, request: &str) -> bool {
         self.holders.cut(request, CutCause::Operator) > 0
     }

@@ -1,8 +1,7 @@
 //! TLS on the proxy port: one certificate, HTTP/1.1 and h2 by ALPN (RFC 7301).
 
-use crate::proxy::Protocol;
+use crate::proxy::{ClientSocket, Protocol};
 use pingora_core::listeners::tls::{Acceptor, TlsSettings};
-use pingora_core::protocols::l4::stream::Stream as TcpIo;
 use pingora_core::protocols::tls::server::handshake;
 use pingora_core::protocols::{ALPN, Ssl, Stream};
 use rustls::crypto::ring::sign::any_supported_type;
@@ -46,7 +45,7 @@ impl TlsAcceptor {
     }
 
     /// Shake hands within `within`; `None`: the client failed to.
-    pub async fn accept(&self, io: TcpIo, within: Duration) -> Option<(Stream, Protocol)> {
+    pub async fn accept(&self, io: ClientSocket, within: Duration) -> Option<(Stream, Protocol)> {
         let stream = timeout(within, handshake(&self.0, io)).await.ok()?.ok()?;
         let protocol = match stream.selected_alpn_proto() {
             Some(ALPN::H2) => Protocol::Http2,

@@ -6,8 +6,7 @@ use super::errors::Report;
 use super::yaml::{Node, Value};
 
 /// `(key, the values that ask for nothing)`; null always asks for nothing.
-const UNSUPPORTED: [(&str, &[&str]); 8] = [
-    ("pools[].discovery", &[]),
+const UNSUPPORTED: [(&str, &[&str]); 7] = [
     ("pools[].strategy", &["least-request"]),
     ("tenants[].weight", &["1"]),
     ("tenants[].priority", &["0"]),

@@ -35,7 +35,7 @@ impl CutCause {
 pub enum Selection {
     /// The pool is one gateway that routes by itself; there was no choice.
     Gateway,
-    /// Only one endpoint could be chosen.
+    /// The pool has one endpoint.
     Only,
     Random,
     LeastRequest,
@@ -46,7 +46,7 @@ pub enum Selection {
     /// The endpoint with the prefix was too busy; chosen by load.
     PrefixOverload,
     ExpectedTtft,
-    /// Chosen again after an attempt that the first endpoint cannot have started.
+    /// Chosen again after a failed attempt, whatever the pool is.
     Retry,
 }
 

@@ -6,6 +6,7 @@ pub mod api;
 pub mod body_book;
 pub mod budget;
 pub mod cause;
+pub mod discovery;
 pub mod drain;
 pub mod drain_port;
 pub mod endpoint_drain;

@@ -147,6 +147,11 @@ pub trait Observe: Send + Sync {
     fn drain(&self) -> DrainState;
     /// Seconds since the process started serving.
     fn uptime_seconds(&self) -> f64;
+    /// Whether endpoints that are to be discovered are still unknown and worth waiting for, so
+    /// that this replica should not be sent requests yet.
+    fn awaits_endpoints(&self) -> bool {
+        false
+    }
     /// Cut one running request: its client gets an explicit error event and its slot comes back.
     /// `false`: no such request.
     fn cut_holder(&self, request: &str) -> bool;

@@ -23,11 +23,14 @@ pub enum Reason {
     PayloadTooLarge,
     UpstreamUnreachable,
     UpstreamTimeout,
+    /// An operator ended the request before its answer began. It may have been the request that
+    /// had to go, so a client must not send it again by itself.
+    CutByOperator,
 }
 
 impl Reason {
     /// Every reason, in declaration order.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::TenantInFlight,
         Self::QueueFull,
         Self::QueueTimeout,
@@ -44,6 +47,7 @@ impl Reason {
         Self::PayloadTooLarge,
         Self::UpstreamUnreachable,
         Self::UpstreamTimeout,
+        Self::CutByOperator,
     ];
 
     /// The header and label value.
@@ -65,6 +69,7 @@ impl Reason {
             Self::PayloadTooLarge => "payload_too_large",
             Self::UpstreamUnreachable => "upstream_unreachable",
             Self::UpstreamTimeout => "upstream_timeout",
+            Self::CutByOperator => "cut_by_operator",
         }
     }
 
@@ -76,7 +81,11 @@ impl Reason {
             | Self::QueueTimeout
             | Self::RequestRate
             | Self::TokenBudget => 429,
-            Self::PoolSaturated | Self::NoEndpoint | Self::Draining | Self::QuotaUnavailable => 503,
+            Self::PoolSaturated
+            | Self::NoEndpoint
+            | Self::Draining
+            | Self::QuotaUnavailable
+            | Self::CutByOperator => 503,
             Self::Unauthenticated => 401,
             Self::ForbiddenModel => 403,
             Self::UnknownModel => 404,
@@ -90,7 +99,7 @@ impl Reason {
     /// Whether the same request may succeed later (`Retry-After` is given), or never
     /// (`x-should-retry: false`).
     pub const fn retryable(self) -> bool {
-        matches!(self.status(), 429 | 502 | 503 | 504)
+        matches!(self.status(), 429 | 502 | 503 | 504) && !matches!(self, Self::CutByOperator)
     }
 }
 

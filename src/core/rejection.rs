@@ -105,6 +105,7 @@ impl Rejection {
     /// Whether the same request may succeed later.
     pub fn retryable(&self) -> bool {
         matches!(self.http_status(), 408 | 429 | 502 | 503 | 504)
+            && self.reason != Reason::CutByOperator
     }
 
     /// When a retry may succeed, before it is spread; `None`: never.
@@ -130,7 +131,8 @@ const fn default_wait(reason: Reason) -> Duration {
         | Reason::ForbiddenModel
         | Reason::UnknownModel
         | Reason::BadRequest
-        | Reason::PayloadTooLarge => 1,
+        | Reason::PayloadTooLarge
+        | Reason::CutByOperator => 1,
     })
 }
 

@@ -1,7 +1,7 @@
 //! The client's side of one request: every write has a deadline, leaving is noticed while we
 //! wait, and a broken answer is ended so that the client can tell.
 
-use super::connection::Watch;
+use super::connection::{Reset, Watch};
 use bytes::{Bytes, BytesMut};
 use http::Version;
 use pingora_core::protocols::http::ServerSession;
@@ -24,11 +24,17 @@ pub enum Lost {
     Stalled,
 }
 
+/// The connection under an HTTP/1 session.
+pub struct Under {
+    pub watch: Watch,
+    pub reset: Reset,
+}
+
 /// A client's session with the state the loop needs beside it.
 pub struct Client {
     session: ServerSession,
-    /// Of an HTTP/1 connection; an HTTP/2 session watches its own stream.
-    watch: Option<Watch>,
+    /// Of an HTTP/1 connection; an HTTP/2 session watches and resets its own stream.
+    under: Option<Under>,
     address: IpAddr,
     leaving: watch::Receiver<bool>,
     write_stall: Duration,
@@ -40,11 +46,11 @@ impl Client {
     /// Wrap a session whose request head has been read.
     pub fn new(
         session: ServerSession,
-        watch: Option<Watch>,
+        under: Option<Under>,
         address: IpAddr,
         leaving: watch::Receiver<bool>,
     ) -> Self {
-        Self { session, watch, address, leaving, write_stall: Duration::MAX, mid_write: false }
+        Self { session, under, address, leaving, write_stall: Duration::MAX, mid_write: false }
     }
 
     /// The session back, for the next request of the connection.
@@ -98,9 +104,20 @@ impl Client {
     /// Resolves when the client has left. Cancel-safe: it consumes nothing but bytes of a next
     /// request, which are kept. Only for a request whose body was read.
     pub async fn gone(&mut self) {
-        match &self.watch {
-            Some(watch) => watch.ended().await,
+        match &self.under {
+            Some(under) => under.watch.ended().await,
             None => while self.session.read_body_or_idle(true).await.is_ok() {},
+        }
+    }
+
+    /// The same while something is written to it. Over HTTP/2 the write itself ends then.
+    pub fn gone_meanwhile(&self) -> impl Future<Output = ()> + use<> {
+        let watch = self.under.as_ref().map(|under| under.watch.clone());
+        async move {
+            match watch {
+                Some(watch) => watch.ended().await,
+                None => std::future::pending().await,
+            }
         }
     }
 
@@ -122,8 +139,14 @@ impl Client {
 
     /// Send the response head. A replica that leaves says so here.
     pub async fn send_head(&mut self, mut head: ResponseHeader) -> Result<(), Lost> {
-        if *self.leaving.borrow() {
+        if *self.leaving.borrow() || self.under.as_ref().is_some_and(|it| it.watch.has_overrun()) {
             self.close_after();
+        }
+        if let Some(under) = self.under.as_ref().filter(|_| self.head().version < Version::HTTP_11)
+        {
+            // The close ends its body, so until that is whole the connection must not be closed
+            // in order, whatever happens.
+            under.reset.arm();
         }
         head.set_version(Version::HTTP_11);
         self.mid_write = true;
@@ -159,7 +182,11 @@ impl Client {
     pub async fn finish(&mut self, mut last: Vec<Bytes>) -> Result<(), Lost> {
         let end = last.pop().unwrap_or_default();
         self.send_all(&mut last).await?;
-        self.write_through(end, true).await
+        self.write_through(end, true).await?;
+        if let Some(under) = &self.under {
+            under.reset.disarm();
+        }
+        Ok(())
     }
 
     /// End an answer that has begun so that the client can tell it is broken: a last event, then
@@ -171,12 +198,13 @@ impl Client {
             Some(event) => self.write_through(event, false).await,
             None => Ok(()),
         };
-        if told.is_ok() && !self.is_http2() {
+        if told.is_ok() && self.under.as_ref().is_some_and(|under| !under.reset.is_armed()) {
             // FIN without the last chunk: every HTTP/1.1 client reports an incomplete body. What
-            // pingora still buffers goes out first, and may meet a client that does not read.
+            // is still buffered goes out first, and may meet a client that does not read.
             let _ = timeout(self.write_stall, self.session.shutdown()).await;
         }
-        // HTTP/2: dropping the stream without END_STREAM resets it.
+        // HTTP/2: dropping the stream without END_STREAM resets it. HTTP/1.0: so does dropping the
+        // connection.
     }
 
     /// Write in parts, each with a deadline of its own: a client that reads slowly but steadily is

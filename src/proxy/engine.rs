@@ -1,22 +1,27 @@
-//! The engine's side of one attempt: connect, send the whole request, read the head and the body.
+//! The engine's side of one attempt: connect, send the request, read the head and the body.
+//!
+//! The [`wire`] listens while the request is sent: an engine may answer without reading all of it.
 //!
 //! A connection goes back to the pool only after a clean exchange. An abandoned one is closed at
 //! once, and the close is confirmed so that a slot is not given away while the engine still works.
 
+mod wire;
+
 use bytes::{Bytes, BytesMut};
 use http::{StatusCode, header};
-use pingora_core::connectors::ConnectorOptions;
-use pingora_core::connectors::http::Connector;
-use pingora_core::protocols::http::client::HttpSession;
+use pingora_core::connectors::{ConnectorOptions, TransportConnector};
+use pingora_core::protocols::http::v1::client::HttpSession;
 use pingora_core::protocols::l4::ext::TcpKeepalive;
-use pingora_core::upstreams::peer::HttpPeer;
+use pingora_core::upstreams::peer::{HttpPeer, Peer};
 use pingora_core::{BError, Error, ErrorType, Result};
 use pingora_http::{RequestHeader, ResponseHeader};
+use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 use tokio::time::timeout;
+use wire::Wire;
 
 /// Ready chunks are joined into one piece up to this size.
 const JOIN_BYTES: usize = 16 * 1024;
@@ -31,7 +36,7 @@ const PROBE_COUNT: usize = 3;
 
 /// Connections to engines, pooled while idle.
 pub struct Engines {
-    connector: Connector,
+    connector: TransportConnector,
     timeouts: EngineTimeouts,
 }
 
@@ -47,7 +52,7 @@ pub struct EngineTimeouts {
 impl Engines {
     /// `pool_size`: idle connections kept over all engines.
     pub fn new(timeouts: EngineTimeouts, pool_size: usize) -> Self {
-        let connector = Connector::new(Some(ConnectorOptions::new(pool_size)));
+        let connector = TransportConnector::new(Some(ConnectorOptions::new(pool_size)));
         Self { connector, timeouts }
     }
 
@@ -57,11 +62,14 @@ impl Engines {
     /// No connection within the connect timeout: the engine saw nothing of the request.
     pub async fn connect(&self, address: SocketAddr) -> Result<Box<EngineCall>> {
         let peer = self.peer(address);
-        let (session, reused) = self.connector.get_http_session(&peer).await?;
+        let (stream, reused) = self.connector.get_stream(&peer).await?;
+        let session = HttpSession::new(Box::new(Wire::new(stream)));
+        let reused = reused.then(|| acknowledged(&session));
         Ok(Box::new(EngineCall {
             session,
             peer,
             reused,
+            closed: false,
             request_whole: false,
             answered: false,
             broken: false,
@@ -81,9 +89,14 @@ impl Engines {
         }
         let Some(mut call) = place.take() else { return };
         if call.request_whole && call.is_done() && !self.timeouts.pool_idle.is_zero() {
-            let EngineCall { session, peer, .. } = *call;
-            let idle = Some(self.timeouts.pool_idle);
-            self.connector.release_http_session(session, &peer, idle).await;
+            let EngineCall { mut session, peer, .. } = *call;
+            session.respect_keepalive();
+            let wire = session.reuse().await.and_then(|stream| stream.into_any().downcast().ok());
+            if let Some(wire) = wire {
+                let stream = Wire::into_inner(*wire);
+                let idle = Some(self.timeouts.pool_idle);
+                self.connector.release_stream(stream, peer.reuse_hash(), idle);
+            }
         }
     }
 
@@ -106,7 +119,10 @@ impl Engines {
 pub struct EngineCall {
     session: HttpSession,
     peer: HttpPeer,
-    reused: bool,
+    /// It came from the pool of idle connections, where its engine had acknowledged so many bytes.
+    reused: Option<Option<u64>>,
+    /// Asking failed because the engine's side is closed.
+    closed: bool,
     /// The whole request was written, so that the connection may be used again.
     request_whole: bool,
     /// The head of the final answer was read. Before that pingora must not be asked about a body.
@@ -118,20 +134,41 @@ pub struct EngineCall {
 }
 
 impl EngineCall {
-    /// Send the request and wait for the head of its answer; interim answers are skipped.
+    /// Send the request and wait for the head of its answer; interim answers are skipped. An answer
+    /// that begins before all is sent ends the sending and counts.
     ///
     /// Not to be called again after an error or a drop of the future: [`Engines::end`] the call.
     pub async fn ask(&mut self, head: RequestHeader, body: &[Bytes]) -> Result<()> {
         let sent = self.send(head, body).await;
         self.request_whole = sent.is_ok();
-        // An engine may answer (413, 400) without reading the whole body: its answer counts.
-        self.read_head().await.map_err(|error| sent.err().unwrap_or(error))
+        if let Err(error) = &sent
+            && matches!(error.etype(), ErrorType::InvalidHTTPHeader)
+        {
+            // Nothing was written, so nobody will answer.
+            return sent;
+        }
+        let read = self.read_head().await.map_err(|error| sent.err().unwrap_or(error));
+        self.closed = read.as_ref().is_err_and(|error| is_closed(error));
+        read
+    }
+
+    /// Once [`ask`](Self::ask) has failed: how far the request can have come.
+    pub fn unanswered(&self) -> Unanswered {
+        let Some(before) = self.reused.filter(|_| self.closed && !self.heard()) else {
+            return Unanswered::Lost;
+        };
+        let untaken = before.is_some() && acknowledged(&self.session) == before;
+        if untaken { Unanswered::Untaken } else { Unanswered::ReusedClosed }
+    }
+
+    fn heard(&self) -> bool {
+        self.session.stream().as_any().downcast_ref::<Wire>().is_none_or(Wire::heard)
     }
 
     async fn read_head(&mut self) -> Result<()> {
         while !self.answered {
-            self.session.read_response_header().await?;
-            match self.session.response_header().map(|head| head.status) {
+            self.session.read_response().await?;
+            match self.session.get_status() {
                 Some(StatusCode::SWITCHING_PROTOCOLS) | None => {
                     return Error::e_explain(ErrorType::InvalidHTTPHeader, "unexpected 101");
                 }
@@ -143,17 +180,12 @@ impl EngineCall {
 
     /// The answer's head, once [`ask`](Self::ask) has succeeded.
     pub fn head(&self) -> Option<&ResponseHeader> {
-        self.session.response_header()
-    }
-
-    /// It came from the pool of idle connections.
-    pub fn reused(&self) -> bool {
-        self.reused
+        self.session.resp_header()
     }
 
     /// Nothing more will come: the body ended cleanly.
     pub fn is_done(&mut self) -> bool {
-        self.answered && !self.broken && self.session.response_done()
+        self.answered && !self.broken && self.session.is_body_done()
     }
 
     /// The next piece of the body, joined with what is already here; `None` at its clean end.
@@ -163,7 +195,7 @@ impl EngineCall {
             let closed = || Error::explain(ErrorType::ConnectionClosed, "the answer broke before");
             return Err(self.failure.take().unwrap_or_else(closed));
         }
-        let first = match self.session.read_response_body().await {
+        let first = match self.session.read_body_bytes().await {
             Ok(Some(first)) => first,
             Ok(None) => return Ok(None),
             Err(error) => {
@@ -173,8 +205,8 @@ impl EngineCall {
         };
         let mut joined: Option<BytesMut> = None;
         let mut length = first.len();
-        while length < JOIN_BYTES && !self.session.response_done() {
-            match now_or_never(self.session.read_response_body()).await {
+        while length < JOIN_BYTES && !self.session.is_body_done() {
+            match now_or_never(self.session.read_body_bytes()).await {
                 Some(Ok(Some(more))) => {
                     length += more.len();
                     joined.get_or_insert_with(|| BytesMut::from(&first[..])).extend(&more);
@@ -200,7 +232,7 @@ impl EngineCall {
         let close = async {
             self.session.shutdown().await;
             if self.read_head().await.is_ok() {
-                while let Ok(Some(_)) = self.session.read_response_body().await {}
+                while let Ok(Some(_)) = self.session.read_body_bytes().await {}
             }
         };
         let _ = timeout(ABORT_CONFIRM, close).await;
@@ -209,10 +241,47 @@ impl EngineCall {
     async fn send(&mut self, head: RequestHeader, body: &[Bytes]) -> Result<()> {
         self.session.write_request_header(Box::new(head)).await?;
         for part in body.iter().filter(|part| !part.is_empty()) {
-            self.session.write_request_body(part.clone(), false).await?;
+            self.session.write_body(part).await?;
         }
-        self.session.finish_request_body().await
+        self.session.finish_body().await?;
+        Ok(())
     }
+}
+
+/// An engine gave no answer. Only the first two can be those of a connection that had been closed
+/// while it was idle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unanswered {
+    /// A connection from the pool turned out to be closed, and its engine's side acknowledged no
+    /// byte of the request: whatever it was, it was not begun.
+    Untaken,
+    /// A connection from the pool was closed before a byte of an answer. Its engine's side has the
+    /// request or a part of it.
+    ReusedClosed,
+    /// The connection was new, an answer had begun, or it is none.
+    Lost,
+}
+
+/// Bytes that the engine's side of the connection has acknowledged so far; it acknowledges what
+/// it takes, while a closed side answers with a reset. `None`: not known here.
+fn acknowledged(session: &HttpSession) -> Option<u64> {
+    let digest = session.digest().socket_digest.as_ref()?;
+    digest.tcp_info().map(|info| info.tcpi_bytes_acked)
+}
+
+/// Whether the error is that of a connection whose other side is closed.
+fn is_closed(error: &Error) -> bool {
+    let cause = error.cause.as_ref().and_then(|cause| cause.downcast_ref::<io::Error>());
+    matches!(error.etype(), ErrorType::ConnectionClosed)
+        || cause.is_some_and(|cause| {
+            matches!(
+                cause.kind(),
+                io::ErrorKind::ConnectionReset
+                    | io::ErrorKind::ConnectionAborted
+                    | io::ErrorKind::BrokenPipe
+                    | io::ErrorKind::UnexpectedEof
+            )
+        })
 }
 
 /// Whether the answer is an SSE stream.
@@ -233,3 +302,6 @@ async fn now_or_never<F: Future>(future: F) -> Option<F::Output> {
     })
     .await
 }
+
+#[cfg(test)]
+mod tests;

@@ -20,6 +20,6 @@ mod gateway;
 mod gather;
 mod heads;
 
-pub use connection::{ConnectionLimits, Protocol, serve as serve_connection};
+pub use connection::{ClientSocket, ConnectionLimits, Protocol, serve as serve_connection};
 pub use engine::{EngineTimeouts, Engines};
 pub use gateway::{Gateway, Live, Parts};

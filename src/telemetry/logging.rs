@@ -21,8 +21,9 @@ use tracing_subscriber::{Layer, Registry};
 /// `info,streamgate::admission=debug`.
 pub const LOG_VARIABLE: &str = "STREAMGATE_LOG";
 
-/// Their error lines quote requests.
-const SILENCED: &[&str] = &["pingora_core::apps"];
+/// Their error lines quote requests; or, the last, come with each of many attempts of which we
+/// log the first.
+const SILENCED: &[&str] = &["pingora_core::apps", "kube_runtime::watcher", "kube_client"];
 
 /// How lines look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

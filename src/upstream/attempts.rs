@@ -51,6 +51,20 @@ impl Attempts {
         self.pool.pick(&self.avoided).map_err(|error| self.fallback.unwrap_or(none(error)))
     }
 
+    /// Another endpoint for a request that waits for its first token at `leaving`, which leaves. `None`: it stays, because the move would spend the last attempt, no other endpoint
+    /// is ready, or an engine at work would be cut off (see `core::retry`). The new lease is
+    /// counted beside the old one until that is dropped.
+    pub fn move_from(&mut self, leaving: &EndpointId) -> Option<EndpointLease> {
+        if !self.rules.may_move() {
+            return None;
+        }
+        let avoided: Vec<EndpointId> = self.avoided.iter().chain([leaving]).cloned().collect();
+        let next = self.pool.pick(&avoided).ok().filter(EndpointLease::is_ready)?;
+        self.rules.moved();
+        self.avoided = avoided;
+        Some(next)
+    }
+
     /// The attempt on `lease` failed: tell the endpoint's health, and take a retry from the budget
     /// if the failure allows one. Drop `lease` before the next [`pick`](Self::pick), so that it is
     /// not counted twice.

@@ -22,11 +22,15 @@
 //!   pool's one keeper task.
 //! * An endpoint that drains by an order is not chosen until it is served again, also if a reload
 //!   removes it and brings it back ([`Pools::stop`]); what was chosen before is counted by then.
+//! * Where endpoints are not listed, the pool's one finder task follows their source and tells the
+//!   pool (`discovery`). What the source says of an endpoint and what requests and probes see of it
+//!   are kept apart: it is chosen only if neither speaks against it.
 //! * Rules without I/O are in core: `routing` (the choice), `endpoint_health` (may it be chosen),
-//!   `retry` (what follows from a failure), `retry_budget`.
+//!   `retry` (what follows from a failure), `retry_budget`, `discovery` (slices to endpoints).
 
 pub mod attempts;
 mod counts;
+mod discovery;
 pub mod endpoint;
 mod keeper;
 pub mod pool;

@@ -3,7 +3,8 @@
 use super::attempts::Attempts;
 use super::counts::{Count, Counted, Counts};
 use super::endpoint::{Endpoint, EndpointLease};
-use crate::config::{self, PoolKind};
+use crate::config::{self, Discovery, PoolKind};
+use crate::core::discovery::{Availability, Found};
 use crate::core::endpoint_health::HealthRules;
 use crate::core::ids::{EndpointId, PoolId};
 use crate::core::observe::{EndpointPhase, PoolState};
@@ -14,6 +15,7 @@ use crate::core::routing::{Candidate, NoChoice, least_in_flight};
 use crate::core::sync::lock;
 use arc_swap::ArcSwap;
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -28,6 +30,8 @@ pub struct Pool {
     budget: Mutex<RetryBudget>,
     demand: Arc<Count>,
     counts: Arc<Counts>,
+    /// Its endpoints are known: they are listed, or were found once.
+    known: AtomicBool,
     keeper: Arc<Notify>,
     /// Names that drain by an order, whether or not they are endpoints at the moment. Locked
     /// inside `endpoints`.
@@ -37,8 +41,9 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// The pool of a configuration, all endpoints Ready as far as their addresses are known. It
-    /// stands alone: its counts begin at zero.
+    /// The pool of a configuration, all endpoints Ready as far as their addresses are known; with
+    /// `discovery` it has none before [`discovered`](Self::discovered). It stands alone: its counts
+    /// begin at zero.
     pub fn new(spec: Arc<config::Pool>) -> Arc<Self> {
         Self::over(spec, &Arc::default())
     }
@@ -46,20 +51,21 @@ impl Pool {
     /// The same as one of several; requests of before that still run are counted.
     pub(super) fn over(spec: Arc<config::Pool>, counts: &Arc<Counts>) -> Arc<Self> {
         let now = Instant::now().into_std();
-        let (retries, names) = (spec.retries, Arc::clone(&spec.endpoints));
+        let retries = spec.retries;
         let budget = RetryBudget::new(retries.budget_percent, retries.min_per_second, now);
         let pool = Self {
             id: spec.id.clone(),
             demand: counts.pool(&spec.id),
             counts: Arc::clone(counts),
-            spec: ArcSwap::new(spec),
+            known: AtomicBool::new(spec.discovery.is_none()),
+            spec: ArcSwap::new(Arc::clone(&spec)),
             endpoints: Mutex::default(),
             budget: Mutex::new(budget),
             keeper: Arc::new(Notify::new()),
             ordered: Mutex::default(),
             changes: Notify::new(),
         };
-        pool.set_endpoints(&names);
+        pool.set_endpoints(&spec.endpoints);
         Arc::new(pool)
     }
 
@@ -73,40 +79,86 @@ impl Pool {
         self.spec.load_full()
     }
 
-    /// A reload. Endpoints that stay keep their health and their counts.
+    /// A reload. Endpoints that stay keep their health and their counts. A pool that finds its
+    /// endpoints keeps those it has until its source, the old or a new one, says otherwise.
     pub fn update(&self, spec: Arc<config::Pool>) {
-        let (retries, names) = (spec.retries, Arc::clone(&spec.endpoints));
-        lock(&self.budget).set(retries.budget_percent, retries.min_per_second);
-        self.spec.store(spec);
-        self.set_endpoints(&names);
+        lock(&self.budget).set(spec.retries.budget_percent, spec.retries.min_per_second);
+        {
+            let mut endpoints = lock(&self.endpoints);
+            self.spec.store(Arc::clone(&spec));
+            match &spec.discovery {
+                Some(_) => endpoints.iter().for_each(|known| known.set_rules(rules(&spec.health))),
+                None => self.replace(&mut endpoints, &listed(&spec.endpoints)),
+            }
+        }
+        self.keeper.notify_one();
     }
 
     /// Replace the set of endpoints. Those that stay keep their health and their counts. Requests
     /// on those that leave go on and stay counted: whoever comes back while they run, in whatever
     /// pool, begins with a clean health and with them.
     pub fn set_endpoints(&self, names: &[EndpointId]) {
-        let rules = rules(&self.spec().health);
+        self.replace(&mut lock(&self.endpoints), &listed(names));
+        self.keeper.notify_one();
+    }
+
+    /// What `source` says, whole. The same as [`set_endpoints`](Self::set_endpoints), and besides:
+    /// an endpoint that is not ready or leaves is not chosen, and another pod at the same address
+    /// begins with a clean ledger. `false`: the pool has another source by now, and nothing was
+    /// changed.
+    pub(super) fn discovered(&self, source: &Discovery, found: &[Found]) -> bool {
         {
             let mut endpoints = lock(&self.endpoints);
-            let known = std::mem::take(&mut *endpoints);
-            let make = |name: &EndpointId| {
-                let (count, keeper) = (self.counts.endpoint(name), Arc::clone(&self.keeper));
-                Arc::new(Endpoint::new(name.clone(), rules, count, keeper))
-            };
-            let keep_or_make =
-                |name: &EndpointId| match known.iter().find(|endpoint| endpoint.id == *name) {
-                    Some(endpoint) => {
-                        endpoint.set_rules(rules);
-                        Arc::clone(endpoint)
-                    }
-                    None => make(name),
-                };
-            let named: Vec<_> = names.iter().map(keep_or_make).collect();
-            let ordered = lock(&self.ordered);
-            named.iter().filter(|one| ordered.contains(&one.id)).for_each(|one| one.order_drain());
-            *endpoints = named;
+            if self.spec.load().discovery.as_ref() != Some(source) {
+                return false;
+            }
+            self.replace(&mut endpoints, found);
         }
+        self.known.store(true, Ordering::Relaxed);
         self.keeper.notify_one();
+        true
+    }
+
+    /// Whether nothing is known of the endpoints yet, because they were never found.
+    pub fn awaits_endpoints(&self) -> bool {
+        !self.known.load(Ordering::Relaxed)
+    }
+
+    fn replace(&self, endpoints: &mut Vec<Arc<Endpoint>>, found: &[Found]) {
+        let rules = rules(&self.spec.load().health);
+        let mut known = std::mem::take(endpoints);
+        for found in found {
+            let place = known.iter().position(|endpoint| endpoint.is(found));
+            endpoints.push(if let Some(place) = place {
+                let endpoint = known.swap_remove(place);
+                endpoint.set_rules(rules);
+                endpoint.said(found);
+                endpoint
+            } else {
+                self.tell(&found.id, "endpoint added");
+                let count = self.counts.endpoint(&found.id, found.incarnation.as_ref());
+                Arc::new(Endpoint::new(found, rules, count, Arc::clone(&self.keeper)))
+            });
+        }
+        let discovers = self.spec.load().discovery.is_some();
+        let mut ordered = lock(&self.ordered);
+        for gone in known {
+            self.tell(&gone.id, "endpoint removed");
+            gone.left();
+            if discovers {
+                // The pod is gone; what was ordered of it is not for the next one at its address.
+                ordered.remove(&gone.id);
+            }
+        }
+        let ordered = |one: &&Arc<Endpoint>| ordered.contains(&one.id);
+        endpoints.iter().filter(ordered).for_each(|one| one.order_drain());
+    }
+
+    /// What is listed was told by whoever lists it.
+    fn tell(&self, endpoint: &EndpointId, change: &str) {
+        if self.spec.load().discovery.is_some() {
+            tracing::info!(pool = %self.id, %endpoint, "{change}");
+        }
     }
 
     /// Choose the endpoint with the fewest requests in flight, ties at random, none of
@@ -261,6 +313,16 @@ impl Pool {
     fn find(&self, endpoint: &str) -> Option<Arc<Endpoint>> {
         lock(&self.endpoints).iter().find(|known| known.id.as_str() == endpoint).map(Arc::clone)
     }
+}
+
+/// Endpoints of which nothing but their names is known.
+fn listed(names: &[EndpointId]) -> Vec<Found> {
+    let listed = |id: &EndpointId| Found {
+        id: id.clone(),
+        incarnation: None,
+        availability: Availability::Ready,
+    };
+    names.iter().map(listed).collect()
 }
 
 fn rules(health: &config::Health) -> HealthRules {

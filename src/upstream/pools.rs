@@ -1,6 +1,7 @@
-//! All pools of the configuration, each with its keeper.
+//! All pools of the configuration, each with its keeper, and its finder if it needs one.
 
 use super::counts::Counts;
+use super::discovery::Finder;
 use super::keeper::Keeper;
 use super::pool::Pool;
 use crate::config;
@@ -10,7 +11,13 @@ use crate::core::sync::lock;
 use arc_swap::ArcSwap;
 use futures::future::select_all;
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long a start waits for endpoints that are discovered.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Every configured pool. One per process.
 #[derive(Debug)]
@@ -20,6 +27,12 @@ pub struct Pools {
     /// Endpoints that drain by an order. Locked while the pools are replaced, so that a new pool
     /// knows them before it can be found.
     ordered: Mutex<HashSet<EndpointId>>,
+    finders: Mutex<HashMap<PoolId, Finder>>,
+    /// Until when endpoints that were never found keep the process from being ready; set by
+    /// [`keep`](Self::keep).
+    patience: OnceLock<Instant>,
+    /// [`awaits_endpoints`](Self::awaits_endpoints) was `false` once.
+    settled: AtomicBool,
     counts: Arc<Counts>,
 }
 
@@ -33,20 +46,55 @@ impl Pools {
             pools: ArcSwap::from_pointee(pools),
             keepers: Mutex::default(),
             ordered: Mutex::default(),
+            finders: Mutex::default(),
+            patience: OnceLock::new(),
+            settled: AtomicBool::new(false),
             counts,
         }
     }
 
-    /// Start the keepers that are missing and end those of pools that left. Call it once the
-    /// runtime runs; [`update`](Self::update) does it after that by itself.
+    /// Start the keepers and finders that are missing and end those of pools that left; a pool
+    /// whose source changed gets another finder. Call it once the runtime runs;
+    /// [`update`](Self::update) does it after that by itself.
     pub fn keep(&self) {
         let pools = self.pools.load();
+        self.patience.get_or_init(|| Instant::now() + PATIENCE);
+        self.find(&pools);
         let mut keepers = lock(&self.keepers);
         keepers.retain(|id, _| pools.iter().any(|pool| pool.id() == id));
         for pool in pools.iter() {
             let spawn = || Keeper::spawn(Arc::clone(pool));
             keepers.entry(pool.id().clone()).or_insert_with(spawn);
         }
+    }
+
+    fn find(&self, pools: &[Arc<Pool>]) {
+        let mut finders = lock(&self.finders);
+        let source_of = |pool: &Arc<Pool>| pool.spec().discovery.clone();
+        finders.retain(|id, finder| {
+            let pool = pools.iter().find(|pool| pool.id() == id);
+            pool.and_then(source_of).as_ref() == Some(finder.source())
+        });
+        for pool in pools {
+            if let Some(source) = source_of(pool) {
+                let spawn = || Finder::spawn(Arc::clone(pool), source);
+                finders.entry(pool.id().clone()).or_insert_with(spawn);
+            }
+        }
+    }
+
+    /// Whether the process should not be sent requests yet, because a pool does not know its
+    /// endpoints: for at most ten seconds from the start, so that a naming system that is away
+    /// does not keep the other pools from serving. Once `false`, it stays so.
+    pub fn awaits_endpoints(&self) -> bool {
+        let Some(patience) = self.patience.get() else { return false };
+        let settled = self.settled.load(Ordering::Relaxed)
+            || Instant::now() >= *patience
+            || !self.pools.load().iter().any(|pool| pool.awaits_endpoints());
+        if settled {
+            self.settled.store(true, Ordering::Relaxed);
+        }
+        !settled
     }
 
     /// A reload: pools that stay keep their endpoints' health and all counts. Pools and endpoints
@@ -72,6 +120,12 @@ impl Pools {
         if kept {
             self.keep();
         }
+    }
+
+    /// What is followed now.
+    #[cfg(test)]
+    pub(super) fn sources(&self) -> Vec<config::Discovery> {
+        lock(&self.finders).values().map(|finder| finder.source().clone()).collect()
     }
 
     /// The pool called `id`.

@@ -299,3 +299,58 @@ fn without_budget_the_first_failure_is_the_last() {
     let stale = Failure::Unanswered { reused: true, after: Duration::ZERO };
     assert!(retries(first_fails(stale)), "a stale connection costs nothing");
 }
+
+/// Whether those who wait at the endpoint of this lease are told that it leaves.
+async fn told(leaving: impl Future<Output = ()>) -> bool {
+    tokio::time::timeout(Duration::ZERO, leaving).await.is_ok()
+}
+
+#[tokio::test(start_paused = true)]
+async fn those_who_wait_are_told_that_their_endpoint_leaves() {
+    type Leave = fn(&Pool, &EndpointLease);
+    let leave: [(&str, Leave, bool); 7] = [
+        ("an order", |pool, _| assert!(pool.drain_endpoint(E1)), true),
+        ("its own answer", |_, lease| lease.mark(Mark::DrainAnswer), true),
+        ("a refused connection", |_, lease| lease.mark(Mark::Refused), true),
+        ("removed", |pool, _| pool.set_endpoints(&[E2.into()]), true),
+        ("too slow", |_, lease| lease.mark(Mark::Unreachable), false),
+        ("a lost connection", |_, lease| lease.mark(Mark::Lost), false),
+        ("nothing", |pool, _| pool.set_endpoints(&[E1.into(), E2.into(), E3.into()]), false),
+    ];
+    for (what, leave, expected) in leave {
+        let pool = engines(&[E1, E2]);
+        let (lease, other) = (pool.pick(&[E2.into()]).unwrap(), pool.pick(&[E1.into()]).unwrap());
+        let before = lease.leaving();
+        leave(&pool, &lease);
+        assert_eq!(told(before).await, expected, "{what}");
+        assert_eq!(told(lease.leaving()).await, expected, "{what}: a lease does not miss it");
+        assert!(!told(other.leaving()).await, "{what}: the other stays");
+    }
+    // What was before the choice is of no account.
+    let pool = engines(&[E1]);
+    pool.drain_endpoint(E1);
+    pool.restore_endpoint(E1);
+    assert!(!told(pool.pick(&[]).unwrap().leaving()).await);
+}
+
+#[test]
+fn a_move_needs_another_endpoint_that_is_ready() {
+    let pool = engines(&[E1, E2]);
+    let mut stream = pool.attempts(Kind::Stream);
+    let waits = pool.pick(&[E2.into()]).unwrap();
+    pool.drain_endpoint(E1);
+    let next = stream.move_from(waits.id()).unwrap();
+    assert_eq!((next.id().as_str(), stream.number()), (E2, 2));
+    assert_eq!(in_flight(&pool), [1, 1], "both are held until the first has ended");
+    drop(waits);
+    // A suspect is no place to go to.
+    let mut other = pool.attempts(Kind::Stream);
+    pool.pick(&[]).unwrap().mark(Mark::Unreachable);
+    assert!(other.move_from(&E1.into()).is_none());
+    assert_eq!(other.number(), 1, "what stays has spent nothing");
+    assert_eq!(in_flight(&pool), [0, 1]);
+    // Nor is one from which it came.
+    pool.restore_endpoint(E1);
+    assert!(stream.move_from(next.id()).is_none());
+    assert!(pool.attempts(Kind::Answer).move_from(&E2.into()).is_none());
+}

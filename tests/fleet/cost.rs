@@ -2,6 +2,7 @@
 
 use crate::rig::{Fleet, Ledger, Load, Plan, SECOND, Tally, stream};
 use crate::support::Gate;
+use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 /// Commands and requests of a while.
@@ -12,6 +13,15 @@ pub struct Cost {
     scripts: f64,
     /// Changes of what is held: what requests cause.
     pub sets: f64,
+}
+
+/// Questions without an answer, over all replicas: what a machine that is too busy shows first.
+async fn late(gates: &[Gate]) -> f64 {
+    let mut sum = 0.0;
+    for gate in gates {
+        sum += gate.metrics().await.sum("streamgate_quota_store_faults_total");
+    }
+    sum
 }
 
 async fn sets(gates: &[Gate]) -> f64 {
@@ -27,11 +37,13 @@ async fn sets(gates: &[Gate]) -> f64 {
 pub async fn measure(fleet: &Fleet, load: Load, seconds: u32) -> Cost {
     let ledger = Ledger::of(fleet.redis.port());
     sleep(SECOND).await;
+    let faults = late(&fleet.gates).await;
     let (before, begun) = (sets(&fleet.gates).await, Instant::now());
     let scripts = ledger.scripts().unwrap();
     sleep(seconds * SECOND).await;
     let scripts = ledger.scripts().unwrap() - scripts;
     let (end, after) = (Instant::now(), sets(&fleet.gates).await);
+    println!("questions without an answer: {}", late(&fleet.gates).await - faults);
     let tally = load.stop().await.between(begun, end);
     #[expect(clippy::cast_precision_loss, reason = "a count of seconds of work")]
     let scripts = scripts as f64;
@@ -43,10 +55,18 @@ impl Cost {
         f64::from(u32::try_from(self.tally.kinds().values().sum::<usize>()).unwrap())
     }
 
+    /// How many were served at once, on average: the time to their heads, over the time.
+    pub fn in_flight(&self) -> f64 {
+        let served: f64 = self.tally.heads("complete").iter().map(Duration::as_secs_f64).sum();
+        served / self.seconds
+    }
+
     pub fn tell(&self, what: &str) {
         println!(
-            "{what}: {:.0} requests/s {:?}; SETs a request {:.3}, all commands a request {:.3}",
+            "{what}: {:.0} requests/s, {:.0} in flight, {:?}; SETs a request {:.3}, all commands a \
+             request {:.3}",
             self.requests() / self.seconds,
+            self.in_flight(),
             self.tally.kinds(),
             self.sets / self.requests(),
             self.scripts / self.requests(),

@@ -5,7 +5,6 @@
 use crate::rig::{Fleet, Load, Plan, ask, stream};
 use crate::support::eventually;
 use futures::future::BoxFuture;
-use pingora_core::protocols::l4::stream::Stream;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -15,7 +14,9 @@ use streamgate::config::Config;
 use streamgate::core::hold::HoldTimes;
 use streamgate::core::ids::{PoolId, TenantId};
 use streamgate::core::quota::{Acquired, QuotaStore, SlotPath, SlotUsage, StoreError, StoreStatus};
-use streamgate::proxy::{EngineTimeouts, Engines, Gateway, Live, Parts, serve_connection};
+use streamgate::proxy::{
+    ClientSocket, EngineTimeouts, Engines, Gateway, Live, Parts, serve_connection,
+};
 use streamgate::quota::redis::{Hooks, RedisStore};
 use streamgate::telemetry::{Labels, Params, Telemetry};
 use streamgate::upstream::Pools;
@@ -116,9 +117,16 @@ impl Mined {
         let accept = tokio::spawn(async move {
             loop {
                 let (stream, peer) = listener.accept().await.unwrap();
-                let stream = Box::new(Stream::from(stream));
+                let (stream, reset) = ClientSocket::new(stream);
                 let (gateway, left) = (gateway.clone(), left.clone());
-                tokio::spawn(serve_connection(stream, peer.ip(), None, gateway, left));
+                tokio::spawn(serve_connection(
+                    Box::new(stream),
+                    reset,
+                    peer.ip(),
+                    None,
+                    gateway,
+                    left,
+                ));
             }
         });
         Self { proxy, store, mines, _accept: AbortOnDropHandle::new(accept), _leaving }

@@ -383,3 +383,28 @@ async fn a_streams_length_is_not_the_engines_to_announce() {
         }
     }
 }
+
+/// Neither a head nor the first bytes of a body wait for what the engine has not written yet.
+#[tokio::test]
+async fn a_head_does_not_wait_for_its_body() {
+    let mut engine = Scripted::start().await;
+    let gate = Gate::start(Setup::new(&[engine.addr]).tenant("a", "max_in_flight: 4")).await;
+    for framing in ["content-length: 8", "transfer-encoding: chunked"] {
+        let chunked = framing.ends_with("chunked");
+        for kind in ["application/json", "text/event-stream"] {
+            let mut wire = Wire::connect(gate.proxy).await;
+            wire.send(&Request::get("/v1/other", "a").bytes()).await;
+            let mut taken = engine.next().await;
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\n{framing}\r\n\r\n");
+            taken.write(head).await;
+            let head = wire.head().await.expect("the head, while the body is not there");
+            assert_eq!((head.0, head.1["content-type"].as_str()), (200, kind));
+            taken.write(if chunked { "4\r\nhalf\r\n" } else { "half" }).await;
+            wire.more().await.expect("half of it, while the rest is not there");
+            taken.write(if chunked { "4\r\nrest\r\n0\r\n\r\n" } else { "rest" }).await;
+            let answer = wire.rest_of(head).await;
+            assert_eq!((answer.text().as_str(), answer.ending), ("halfrest", Ending::Whole));
+        }
+    }
+    assert_eq!(gate.settled().await.outcome("complete"), 4.0);
+}

@@ -260,3 +260,39 @@ async fn an_operators_cut_is_told() {
     let idle = engine.wait_stats(|stats| stats.in_flight == 0, Duration::from_secs(5));
     bounded("the engine is idle", idle).await.unwrap();
 }
+
+/// Before its head a cut is an honest answer of its own, which asks for no retry: that would bring
+/// back what the operator has ended.
+#[tokio::test]
+async fn an_operators_cut_before_the_head_is_told() {
+    let (engine, gate) = rig("").await;
+    for (n, proto) in Proto::ALL.into_iter().enumerate() {
+        for (request, api) in [
+            (Api::Chat.stream(5).fault("delay-head=5m"), Api::Chat),
+            (Api::Messages.stream(5).fault("opening-silence=forever"), Api::Messages),
+            (Api::Chat.plain(100_000), Api::Chat),
+        ] {
+            let id = format!("early-cut-{n}-{}", request.body().len());
+            let mut call = Call::start(proto, gate.proxy, &request.id(&id)).await;
+            let busy = engine.wait_stats(|stats| stats.in_flight == 1, Duration::from_secs(20));
+            busy.await.unwrap();
+            let url = gate.admin_url(&format!("/api/v1/holders/{id}"));
+            let told = reqwest::Client::new().delete(url).send().await.unwrap();
+            assert!(told.status().is_success(), "{}", told.status());
+            let answer = call.answer().await;
+            assert_eq!((answer.status, answer.reason()), (503, Some("cut_by_operator")));
+            assert_eq!(answer.headers["x-should-retry"], "false");
+            assert!(!answer.headers.contains_key("retry-after"));
+            let kind = if api == Api::Messages { "overloaded_error" } else { "server_error" };
+            assert_eq!(answer.json()["error"]["type"], kind);
+            let line = gate.line_of(&id).await;
+            assert_eq!(
+                (&line["outcome"], &line["reason"]),
+                (&json!("truncated"), &json!("cut_by_operator"))
+            );
+            engine.wait_stats(|stats| stats.in_flight == 0, Duration::from_secs(5)).await.unwrap();
+        }
+    }
+    let metrics = gate.settled().await;
+    assert_eq!(metrics.sum_where("streamgate_streams_cut_total", &[("cause", "operator")]), 6.0);
+}

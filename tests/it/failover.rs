@@ -145,14 +145,15 @@ async fn other_errors_pass_unchanged() {
     assert_eq!(gate.settled().await.outcome("upstream_error"), 32.0);
 }
 
-/// A pooled connection that the engine closed or reset while idle costs nothing.
+/// A pooled connection that the engine closes or resets costs a stream nothing. (A plain answer:
+/// `early::what_a_reused_connection_may_have_begun_is_not_done_twice`.)
 #[tokio::test]
 async fn a_stale_connection_is_not_the_requests_fault() {
     let mut engine = Scripted::start().await;
     let setup = Setup::new(&[engine.addr]).tenant("a", "max_in_flight: 4");
     let gate = Gate::start(setup.pool("health: {interval: 1h}\nretries: {max_attempts: 1}")).await;
     for (n, api) in Api::ALL.into_iter().enumerate() {
-        for request in [Api::Chat.stream(3), api.plain(3)] {
+        for request in [Api::Chat.stream(3), api.stream(3)] {
             let mut call = Call::start(Proto::H1, gate.proxy, &Request::get("/v1/x", "a")).await;
             let mut taken = engine.next().await;
             taken.write("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await;
@@ -376,4 +377,34 @@ async fn the_lost_attempt_is_closed_before_the_next() {
     assert_eq!((answer.status, answer.ending), (200, Ending::Whole));
     assert!(answer.text().contains("moved"));
     assert!(!answer.text().contains("boom"));
+}
+
+/// What decided a choice is counted: a gateway, the only endpoint, the load, a retry.
+#[tokio::test]
+async fn choices_are_counted_by_what_decided_them() {
+    let (one, two, gone) = (engine().await, engine().await, engine().await);
+    gone.kill();
+    let down = "health: {interval: 1h}";
+    let cases = [
+        (gate(&[&one], "kind: gateway").await, &["gateway"][..]),
+        (gate(&[&one], "").await, &["only"]),
+        (gate(&[&one, &two], "").await, &["least_request"]),
+    ];
+    for (gate, selections) in cases {
+        all_complete(&gate, Api::Chat, 4).await;
+        let metrics = gate.settled().await;
+        for selection in selections {
+            let labels = [("pool", "p"), ("selection", *selection)];
+            assert_eq!(metrics.sum_where("streamgate_routing_selections_total", &labels), 4.0);
+        }
+        assert_eq!(metrics.sum("streamgate_routing_selections_total"), 4.0);
+    }
+    let gate = gate(&[&gone, &one], down).await;
+    let retried = eventually("a choice of the engine that is gone", || async {
+        all_complete(&gate, Api::Chat, 1).await;
+        let labels = [("pool", "p"), ("selection", "retry")];
+        let count = gate.settled().await.sum_where("streamgate_routing_selections_total", &labels);
+        (count > 0.0).then_some(count)
+    });
+    assert_eq!(retried.await, 1.0);
 }

@@ -6,7 +6,6 @@
 use crate::support::wire::{Ending, Wire};
 use crate::support::{Api, BOUND, Call, Proto, Setup, eventually};
 use futures::future::BoxFuture;
-use pingora_core::protocols::l4::stream::Stream;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -17,7 +16,9 @@ use streamgate::core::hold::HoldTimes;
 use streamgate::core::ids::{PoolId, TenantId};
 use streamgate::core::outcome::Outcome;
 use streamgate::core::quota::{Acquired, QuotaStore, SlotPath, SlotUsage, StoreError, StoreStatus};
-use streamgate::proxy::{EngineTimeouts, Engines, Gateway, Live, Parts, serve_connection};
+use streamgate::proxy::{
+    ClientSocket, EngineTimeouts, Engines, Gateway, Live, Parts, serve_connection,
+};
 use streamgate::quota::memory::MemoryStore;
 use streamgate::telemetry::{Labels, Params, Telemetry};
 use streamgate::upstream::Pools;
@@ -177,9 +178,16 @@ impl Mined {
         let accept = tokio::spawn(async move {
             loop {
                 let (stream, peer) = listener.accept().await.unwrap();
-                let stream = Box::new(Stream::from(stream));
+                let (stream, reset) = ClientSocket::new(stream);
                 let (gateway, left) = (gateway.clone(), left.clone());
-                tokio::spawn(serve_connection(stream, peer.ip(), None, gateway, left));
+                tokio::spawn(serve_connection(
+                    Box::new(stream),
+                    reset,
+                    peer.ip(),
+                    None,
+                    gateway,
+                    left,
+                ));
             }
         });
         let _accept = AbortOnDropHandle::new(accept);

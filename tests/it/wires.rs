@@ -2,14 +2,17 @@
 
 use crate::support::h2::H2;
 use crate::support::request::Request;
-use crate::support::scripted::Scripted;
+use crate::support::scripted::{STREAM_HEAD, Scripted, chat_event};
 use crate::support::tls::Identity;
 use crate::support::wire::{Ending, Wire};
-use crate::support::{Api, Call, Gate, Proto, Setup, ask, eventually};
+use crate::support::{
+    Api, BOUND, Call, Gate, Leave, Metrics, Proto, Setup, ask, bounded, eventually,
+};
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use streamgate_loadtests::engine::{Engine, EngineConfig};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 async fn rig(tenant: &str, extra: &str) -> (Engine, Gate) {
     let engine = Engine::start(EngineConfig::instant(Duration::from_millis(2))).await.unwrap();
@@ -79,6 +82,64 @@ async fn an_old_client_reads_to_the_end() {
     assert_eq!(gate.settled().await.outcome("complete"), 15.0);
 }
 
+/// What an HTTP/1.0 client hears, and whether the connection was reset.
+async fn heard_by_an_old_client(
+    gate: &Gate,
+    tls: Option<&Identity>,
+    bytes: &[u8],
+) -> (String, bool) {
+    async fn hear(mut stream: impl AsyncRead + AsyncWrite + Unpin, bytes: &[u8]) -> (String, bool) {
+        stream.write_all(bytes).await.unwrap();
+        let mut heard = Vec::new();
+        let end = bounded("the end", stream.read_to_end(&mut heard)).await;
+        let reset = end.is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionReset);
+        (String::from_utf8(heard).unwrap(), reset)
+    }
+    match tls {
+        Some(identity) => hear(identity.connect(gate.proxy, &[]).await.0, bytes).await,
+        None => hear(TcpStream::connect(gate.proxy).await.unwrap(), bytes).await,
+    }
+}
+
+/// HTTP/1.0 has no mark of the end but the close, so a body that is not whole must not end with an
+/// orderly one.
+#[tokio::test]
+async fn an_old_client_can_tell_a_broken_answer() {
+    let mut engine = Scripted::start().await;
+    let identity = Identity::new();
+    let json = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n";
+    let event = chat_event("one");
+    let chunk = format!("{:x}\r\n{event}\r\n", event.len());
+    for tls in [None, Some(&identity)] {
+        let setup = Setup::new(&[engine.addr]).tenant("a", "max_in_flight: 1");
+        let setup = setup.pool("health: {interval: 1h}");
+        let gate = Gate::start(match tls {
+            Some(identity) => setup.listen(&identity.listen()),
+            None => setup,
+        })
+        .await;
+        let embed = Request::post("/v1/embeddings", "a", "{}");
+        let cases = [
+            (embed.clone(), format!("{json}transfer-encoding: chunked\r\n\r\n5\r\n{{\"dat\r\n")),
+            (embed, format!("{json}content-length: 100\r\n\r\n{{\"dat")),
+            (Api::Chat.stream(3), format!("{STREAM_HEAD}{chunk}")),
+        ];
+        for (request, bytes) in cases {
+            let request = request.http10().bytes();
+            let cut = async {
+                let mut taken = engine.next().await;
+                taken.write(&bytes).await;
+                // What came is out before the rest is missed.
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            };
+            let (heard, ()) = tokio::join!(heard_by_an_old_client(&gate, tls, &request), cut);
+            assert!(heard.0.contains("{\"dat") || heard.0.contains("event: error"), "{heard:?}");
+            assert!(heard.1, "an orderly end, tls: {}: {}", tls.is_some(), heard.0);
+        }
+        assert_eq!(gate.settled().await.outcome("truncated"), 3.0);
+    }
+}
+
 /// Requests that come before their turn are served in their order.
 #[tokio::test]
 async fn pipelined_requests_are_answered_in_order() {
@@ -124,6 +185,70 @@ async fn a_pipelining_client_that_leaves_is_noticed() {
         engine.wait_stats(|stats| stats.in_flight == 0, Duration::from_secs(5)).await.unwrap();
         gate.settled().await;
     }
+}
+
+/// However much it has sent: what does not fit is dropped, not left in the socket before the end.
+#[tokio::test]
+async fn a_client_that_floods_and_leaves_is_noticed() {
+    let tenant = "max_in_flight: 1\non_limit: queue\nqueue: {max_depth: 8, max_wait: 1m}";
+    let (engine, gate) = rig(tenant, "").await;
+    let long = [
+        Api::Chat.plain(100_000),
+        Api::Chat.stream(100_000),
+        Api::Chat.stream(5).fault("delay-head=5m"),
+        Api::Messages.stream(5).fault("opening-silence=forever"),
+    ];
+    for request in &long {
+        for how in [Leave::Close, Leave::Reset, Leave::HalfClose] {
+            let mut wire = Wire::connect(gate.proxy).await;
+            wire.send(&request.bytes()).await;
+            engine.wait_stats(|stats| stats.in_flight == 1, BOUND).await.unwrap();
+            bounded("the flood is taken", wire.send(&vec![b'x'; 4 << 20])).await;
+            let left = Call::H1(Box::new(wire)).leave(how).await;
+            let before = Instant::now();
+            let gone = engine.wait_stats(|stats| stats.in_flight == 0, Duration::from_secs(2));
+            gone.await.unwrap_or_else(|_| panic!("{how:?} of {request:?}"));
+            println!("{how:?}: the engine heard it after {:?}", before.elapsed());
+            gate.settled().await;
+            drop(left);
+        }
+    }
+    // In the queue.
+    let mut running = Call::start(Proto::H1, gate.proxy, &Api::Chat.stream(100_000)).await;
+    running.head().await.unwrap();
+    let mut wire = Wire::connect(gate.proxy).await;
+    wire.send(&Api::Chat.stream(2).bytes()).await;
+    let queued = |count: f64| move |m: &Metrics| m.sum("streamgate_queued") == count;
+    gate.metrics_when("one queued", queued(1.0)).await;
+    bounded("the flood is taken", wire.send(&vec![b'x'; 4 << 20])).await;
+    drop(wire);
+    gate.metrics_when("none queued", queued(0.0)).await;
+    drop(running);
+    assert_eq!(gate.settled().await.outcome("client_cancelled"), 14.0);
+}
+
+/// What a client sends ahead of its turn is kept up to a limit. Beyond it the present answer still
+/// comes whole and says that it is the last.
+#[tokio::test]
+async fn too_much_sent_ahead_costs_the_connection_and_no_answer() {
+    let mut engine = Scripted::start().await;
+    let gate = Gate::start(Setup::new(&[engine.addr]).tenant("a", "max_in_flight: 1")).await;
+    for _ in 0..3 {
+        let request = Request::get("/v1/other", "a");
+        let mut wire = Wire::connect(gate.proxy).await;
+        wire.send(&request.bytes()).await;
+        let mut taken = engine.next().await;
+        // More than any socket holds, so most of it has been read when this is done.
+        bounded("it is taken", wire.send(&request.bytes().repeat(100_000))).await;
+        taken.write("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await;
+        let answer = wire.answer().await;
+        assert_eq!((answer.status, answer.ending), (200, Ending::Whole));
+        assert_eq!(answer.headers["connection"], "close");
+        assert!(wire.closed().await);
+        assert!(engine.try_next().is_none(), "a request out of the middle");
+        gate.settled().await;
+    }
+    assert_eq!(gate.settled().await.outcome("complete"), 3.0);
 }
 
 /// A broken stream whose client has already sent its next request: the error event arrives.

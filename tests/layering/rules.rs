@@ -22,10 +22,12 @@ const LAYERS: [(&str, u8); 12] = [
 ];
 
 /// Crates (by the start of their name) that only some modules may know.
-const ROOMS: [(&str, &[&str]); 3] = [
+const ROOMS: [(&str, &[&str]); 5] = [
     ("pingora", &["proxy", "admin", "app"]),
     ("redis", &["quota"]),
     ("prometheus", &["telemetry", "admin"]),
+    ("kube", &["upstream"]),
+    ("k8s_openapi", &["upstream"]),
 ];
 
 /// What the core must not touch outside of its tests: I/O, clocks, chance, a runtime.

@@ -2,6 +2,7 @@
 //!
 //! `cargo bench -p streamgate-micro`, or `scripts/bench.sh micro`. Figures with `items` count one
 //! event or one request as an item; allocations are of the whole iteration.
+#![expect(clippy::expect_used, reason = "a benchmark that cannot be set up must stop")]
 
 mod admission;
 mod answers;

@@ -4,11 +4,13 @@ use crate::process;
 use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
+use tokio::net::TcpStream;
+use tokio::time::sleep;
 
 /// The key of the tenant that sends the load.
 pub const KEY: &str = "sg-bench-load";
@@ -24,23 +26,23 @@ pub struct Proxy {
 
 impl Proxy {
     /// The bare Pingora proxy: this binary again.
-    pub fn bare(upstream: SocketAddr) -> Result<Self> {
+    pub async fn bare(upstream: SocketAddr) -> Result<Self> {
         let address = free_address()?;
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["bare", "--listen", &address.to_string()]);
         command.args(["--upstream", &upstream.to_string()]);
-        Self::start(command, address, None)
+        Self::start(command, address, None).await
     }
 
     /// Streamgate as it comes: defaults, one worker thread, two tenants, memory store, JSON log.
-    pub fn gate(binary: &Path, upstream: SocketAddr) -> Result<Self> {
+    pub async fn gate(binary: &Path, upstream: SocketAddr) -> Result<Self> {
         let (address, admin) = (free_address()?, free_address()?);
         let files = TempDir::new()?;
         let config = files.path().join("streamgate.yaml");
         std::fs::write(&config, configuration(address, admin, upstream))?;
         let mut command = Command::new(binary);
         command.arg("serve").arg("--config").arg(&config);
-        Self::start(command, address, Some(files))
+        Self::start(command, address, Some(files)).await
     }
 
     /// Processor time used so far.
@@ -53,26 +55,29 @@ impl Proxy {
         process::resident(self.child.id())
     }
 
-    fn start(mut command: Command, address: SocketAddr, files: Option<TempDir>) -> Result<Self> {
+    async fn start(
+        mut command: Command,
+        address: SocketAddr,
+        files: Option<TempDir>,
+    ) -> Result<Self> {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::inherit());
         let name = command.get_program().to_owned();
         let child = command.spawn().with_context(|| format!("cannot start {}", name.display()))?;
         let mut proxy = Self { address, child, _files: files };
-        proxy.listening()?;
+        proxy.listening().await?;
         Ok(proxy)
     }
 
-    #[expect(clippy::disallowed_methods, reason = "a thread of its own, without a runtime")]
-    fn listening(&mut self) -> Result<()> {
+    async fn listening(&mut self) -> Result<()> {
         let until = Instant::now() + START;
-        while TcpStream::connect(self.address).is_err() {
+        while TcpStream::connect(self.address).await.is_err() {
             if let Some(status) = self.child.try_wait()? {
                 bail!("the proxy ended at its start: {status}");
             }
             if Instant::now() > until {
                 bail!("the proxy does not listen on {} after {START:?}", self.address);
             }
-            std::thread::sleep(Duration::from_millis(10));
+            sleep(Duration::from_millis(10)).await;
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 //! One run drives the simulated engine directly, through a bare `ProxyHttp` and through the
 //! Streamgate binary, in turns, so that what else the machine does falls on all three alike. Only
 //! ratios and differences within one run mean something (`docs/performance.md`).
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool")]
 
 mod bare;
 mod cases;

@@ -64,8 +64,8 @@ async fn measure_cases(args: &Args) -> Result<Vec<Measured>> {
         // Engines send all events that are due in one write, or each in its own.
         let engine =
             engine::start(EngineConfig { merge_writes: !each_write, ..EngineConfig::default() })?;
-        let gate = Proxy::gate(&args.gate, engine)?;
-        let bare = Proxy::bare(engine)?;
+        let gate = Proxy::gate(&args.gate, engine).await?;
+        let bare = Proxy::bare(engine).await?;
         for case in cases(each_write) {
             if args.only.as_deref().is_none_or(|only| case.name.contains(only)) {
                 eprintln!("{} …", case.name);
@@ -83,6 +83,8 @@ async fn measure(
     gate: &Proxy,
     rounds: u32,
 ) -> Result<Measured> {
+    // Engines speak HTTP/1.1 only.
+    let direct = Case { protocol: Protocol::Http1, ..case.clone() };
     let mut measured = Measured { case, direct: Vec::new(), bare: Vec::new(), gate: Vec::new() };
     // The first round is for caches, pools and branch predictors.
     for round in 0..=rounds {
@@ -90,7 +92,7 @@ async fn measure(
         for place in 0..3 {
             let case = &measured.case;
             let (of, block) = match (round + place) % 3 {
-                0 => (&mut measured.direct, case.block(engine, || Ok(Duration::ZERO)).await?),
+                0 => (&mut measured.direct, direct.block(engine, || Ok(Duration::ZERO)).await?),
                 1 => (&mut measured.bare, case.block(bare.address, || bare.cpu()).await?),
                 _ => (&mut measured.gate, case.block(gate.address, || gate.cpu()).await?),
             };
@@ -107,8 +109,8 @@ async fn measure_memory(args: &Args) -> Result<Memory> {
     let mut memory = Memory::default();
     for _ in 0..args.memory {
         eprintln!("memory …");
-        memory.bare.push(memory::each_stream(&Proxy::bare(engine)?).await?);
-        memory.gate.push(memory::each_stream(&Proxy::gate(&args.gate, engine)?).await?);
+        memory.bare.push(memory::each_stream(&Proxy::bare(engine).await?).await?);
+        memory.gate.push(memory::each_stream(&Proxy::gate(&args.gate, engine).await?).await?);
     }
     Ok(memory)
 }

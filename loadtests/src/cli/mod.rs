@@ -5,6 +5,7 @@ mod compare;
 mod demo;
 mod engine;
 mod history;
+mod overview;
 mod report;
 mod run;
 mod signals;
@@ -33,6 +34,7 @@ enum Command {
     History(history::Args),
     Capacity(capacity::Args),
     Compare(compare::Args),
+    Overview(overview::Args),
     Demo(demo::Args),
 }
 
@@ -46,6 +48,7 @@ impl Cli {
             Command::Request(args) => report::request(&args),
             Command::Manifest(args) => report::manifest(&args),
             Command::History(args) => history::run(&args),
+            Command::Overview(args) => overview::run(&args),
             Command::Compare(args) => compare::run(&args),
             Command::Capacity(args) => capacity::run(&args),
             Command::Demo(args) => demo::run(args),

@@ -39,6 +39,12 @@ pub(crate) struct Args {
     /// then expected.
     #[arg(long, value_parser = policy)]
     policy: Option<Policy>,
+    /// Base address of a url target, in place of the scenario's.
+    #[arg(long)]
+    base: Option<String>,
+    /// Prometheus text to scrape beside a url target; may be given several times.
+    #[arg(long, requires = "base")]
+    metrics: Vec<String>,
     /// The streamgate program.
     #[arg(long, env = "STREAMGATE_BIN")]
     streamgate: Option<PathBuf>,
@@ -56,7 +62,17 @@ fn policy(text: &str) -> Result<Policy, String> {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut scenario = Scenario::read(&args.scenario)?;
+    if let Some(scale) = args.scale.filter(|s| !(s.is_finite() && *s >= 1.0)) {
+        anyhow::bail!("--scale {scale}: give a number of 1 or more");
+    }
     adapt(&mut scenario, args);
+    if let Some(base) = &args.base {
+        let TargetSpec::Url(url) = &mut scenario.target else {
+            anyhow::bail!("--base {base}: the scenario has no url target; leave it out");
+        };
+        url.base.clone_from(base);
+        url.metrics.extend(args.metrics.iter().cloned());
+    }
     let first = args.seeds.first().copied().unwrap_or(scenario.seed);
     let repeat = args.repeat.map(|n| (first..first + n.max(1)).collect());
     let seeds = repeat.unwrap_or_else(|| args.seeds.clone());
@@ -86,7 +102,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 fn adapt(scenario: &mut Scenario, args: &Args) {
     if let Some(scale) = args.scale {
-        scenario.time_scale = scale.max(1.0);
+        scenario.time_scale = scale;
     }
     if args.poisson || args.policy.is_some() {
         // The published figures are those of the scenario as it stands.
@@ -118,7 +134,9 @@ fn command() -> String {
 /// The first signal stops the run, and what was measured is kept; returns at the second.
 async fn stopped_twice(stop: &CancellationToken) {
     stopped().await;
-    eprintln!("\nstopping; what was measured is kept (once more to end at once)");
+    eprintln!(
+        "\nstopping; what was measured is kept (once more to end at once, without the last second and the report)"
+    );
     stop.cancel();
     stopped().await;
 }

@@ -25,11 +25,11 @@ pub struct Compared {
 pub enum Verdict {
     /// Within the tolerance of the published figure, or within the bound.
     Within,
-    /// Outside of it for the reference model's sake: either the model itself is outside and the
-    /// measured figure as near to it as the tolerance asks, or the measured figure is within a
-    /// quarter of the tolerance of the model's, which then makes up most of the difference.
-    ModelDiffers,
-    /// Outside.
+    /// Outside of the published figure's tolerance, and so is the reference model, to which the
+    /// measured figure is as near as the tolerance asks. Not a success: the study is missed, and
+    /// the model's misfit is the reason.
+    ModelMisses,
+    /// Outside, and nothing explains it.
     Outside,
     /// The replica was not fitted to this figure; it is shown for comparison only.
     NotFitted,
@@ -43,8 +43,8 @@ impl Verdict {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Within => "within",
-            Self::ModelDiffers => "as the model, which differs",
-            Self::Outside => "OUTSIDE",
+            Self::ModelMisses => "MISSES THE STUDY, and so does the reference model",
+            Self::Outside => "OUTSIDE, unexplained",
             Self::NotFitted => "not fitted",
             Self::NoData => "no data",
         }
@@ -91,8 +91,7 @@ fn verdict(expect: &Expect, measured: Option<f64>) -> Verdict {
     let near = |a: f64, b: f64| (a - b).abs() <= tolerance + EPSILON;
     match expect.model {
         _ if near(value, published) => Verdict::Within,
-        Some(model) if !near(model, published) && near(value, model) => Verdict::ModelDiffers,
-        Some(model) if (value - model).abs() <= tolerance / 4.0 => Verdict::ModelDiffers,
+        Some(model) if !near(model, published) && near(value, model) => Verdict::ModelMisses,
         _ => Verdict::Outside,
     }
 }
@@ -122,12 +121,12 @@ mod tests {
         assert_eq!(verdict(&fitted, Some(101.0)), Verdict::Outside);
         assert_eq!(verdict(&fitted, None), Verdict::NoData);
         let off = expect(37.5, Some(4.0), 49.7);
-        assert_eq!(verdict(&off, Some(50.0)), Verdict::ModelDiffers);
+        assert_eq!(verdict(&off, Some(50.0)), Verdict::ModelMisses);
         assert_eq!(verdict(&off, Some(44.0)), Verdict::Outside);
         assert_eq!(verdict(&expect(40.0, None, 50.0), Some(1.0)), Verdict::NotFitted);
         let edge = expect(58.5, Some(0.6), 59.1);
-        assert_eq!(verdict(&edge, Some(59.2)), Verdict::ModelDiffers);
-        assert_eq!(verdict(&edge, Some(59.3)), Verdict::Outside);
+        assert_eq!(verdict(&edge, Some(59.1)), Verdict::Within);
+        assert_eq!(verdict(&edge, Some(59.2)), Verdict::Outside, "no credit for a model inside");
         let bound = Expect { at_least: Some(104.0), published: None, ..fitted };
         assert_eq!(verdict(&bound, Some(104.0)), Verdict::Within);
         assert_eq!(verdict(&bound, Some(103.0)), Verdict::Outside);

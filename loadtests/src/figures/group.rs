@@ -46,6 +46,8 @@ pub struct Group {
     pub tpot: Option<Distribution>,
     /// Seconds from start to end, complete streams.
     pub e2e: Option<Distribution>,
+    /// Smallest and largest seconds from start to end of the broken.
+    pub broken_e2e: Option<(f64, f64)>,
     /// Real milliseconds that the generator itself was late.
     pub lag_ms: Option<Distribution>,
     /// Output tokens of complete streams.
@@ -101,6 +103,9 @@ impl Group {
             ttft: spread(Arrival::ttft),
             tpot: spread(Arrival::tpot),
             e2e: spread(Arrival::e2e),
+            broken_e2e: range(
+                arrivals.iter().filter(|a| a.outcome == Outcome::Broken).filter_map(|a| a.e2e()),
+            ),
             lag_ms: Distribution::of(lags(arrivals)),
             output_tokens: complete.iter().filter_map(|a| a.output_tokens).map(u64::from).sum(),
             targets: count(arrivals.iter().filter_map(|a| a.target.clone())),
@@ -136,6 +141,8 @@ pub const FIGURES: &[(&str, Get)] = &[
     ("ttft_p95", |g| g.ttft.map(|d| d.p95)),
     ("tpot_p95_ms", |g| g.tpot.map(|d| d.p95 * 1e3)),
     ("e2e_p95", |g| g.e2e.map(|d| d.p95)),
+    ("broken_e2e_min", |g| g.broken_e2e.map(|(low, _)| low)),
+    ("broken_e2e_max", |g| g.broken_e2e.map(|(_, high)| high)),
     ("hit_percent", |g| g.hit_rate.map(|r| r * 100.0)),
     ("requests_A", |g| Some(g.targets.get("A").copied().unwrap_or(0) as f64)),
     ("requests_B", |g| Some(g.targets.get("B").copied().unwrap_or(0) as f64)),

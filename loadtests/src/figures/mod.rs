@@ -1,9 +1,11 @@
 //! All figures of a run, computed from its records and from nothing else.
 
+mod across;
 mod expect;
 mod group;
 mod percentile;
 
+pub use across::Across;
 pub use expect::{Compared, Verdict, compare};
 pub use group::{Counts, FIGURES, Group};
 pub use percentile::{Distribution, quantile, rate, wilson};
@@ -12,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use crate::record::{Arrival, Records, Slo};
+use crate::record::{Arrival, FAILED, Records, Slo};
 
 /// The figures of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -29,6 +31,8 @@ pub struct Figures {
     pub validity: Validity,
     /// By seed and phase: all tenants first, then each where there are several.
     pub groups: Vec<Group>,
+    /// The spread over seeds, where there are several.
+    pub across: Vec<Across>,
     /// Measured beside published.
     pub compared: Vec<Compared>,
 }
@@ -65,6 +69,7 @@ impl Figures {
             scenario: header.map(|h| h.scenario.clone()).unwrap_or_default(),
             time_scale,
             validity: validity(records, &counted, time_scale),
+            across: across::across(&groups),
             compared: compare(expect, &groups, &seeds),
             seeds,
             slo,
@@ -154,6 +159,9 @@ fn validity(records: &Records, counted: &[&Arrival], time_scale: f64) -> Validit
     }
     if !records.broken.is_empty() {
         reasons.push(format!("{} lines could not be read", records.broken.len()));
+    }
+    for action in records.actions.iter().filter(|a| a.result.starts_with(FAILED)) {
+        reasons.push(format!("{} was not done: {}", action.what, action.result));
     }
     if interrupted {
         reasons.push("stopped by the user: the figures are of a part".into());

@@ -234,6 +234,9 @@ fn between(from: Option<u64>, to: Option<u64>) -> Option<f64> {
     Some(crate::clock::seconds(to?.saturating_sub(from?)))
 }
 
+/// How the result of an action begins that could not be done.
+pub const FAILED: &str = "failed: ";
+
 /// Something that was done at a time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ActionTaken {

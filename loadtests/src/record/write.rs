@@ -3,8 +3,9 @@
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -16,7 +17,7 @@ const BACKLOG: usize = 100_000;
 
 /// Records could not be written.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot write records: {0}")]
+#[error("cannot write records")]
 pub struct WriteError(#[from] std::io::Error);
 
 /// Writes lines to a file; gzip if its name ends in `.gz`.
@@ -72,19 +73,36 @@ impl RecordWriter {
 pub struct RecordSender(SyncSender<Line>);
 
 impl RecordSender {
-    /// Queues a line. Blocks only when 100,000 lines wait. A line after a failed write is lost,
-    /// and [`RecordWriter::finish`] tells why.
-    pub fn send(&self, line: Line) {
-        let _ = self.0.send(line);
+    /// Queues a line. Blocks only when 100,000 lines wait. `false` after a failed write: the line
+    /// is lost, and [`RecordWriter::finish`] tells why.
+    pub fn send(&self, line: Line) -> bool {
+        self.0.send(line).is_ok()
     }
 }
 
+/// Longest that a line waits in a buffer: what a run has measured outlives the process, but for
+/// the last second.
+const FLUSH: Duration = Duration::from_secs(1);
+
 fn write_all(inbox: &Receiver<Line>, out: &mut impl Write) -> std::io::Result<u64> {
-    let mut count = 0;
-    while let Ok(line) = inbox.recv() {
-        serde_json::to_writer(&mut *out, &line)?;
-        out.write_all(b"\n")?;
-        count += 1;
+    let (mut count, mut flushed, mut due) = (0, 0, Instant::now() + FLUSH);
+    loop {
+        match inbox.recv_timeout(due.saturating_duration_since(Instant::now())) {
+            Ok(line) => {
+                serde_json::to_writer(&mut *out, &line)?;
+                out.write_all(b"\n")?;
+                count += 1;
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+        if Instant::now() >= due {
+            if count > flushed {
+                out.flush()?;
+                flushed = count;
+            }
+            due = Instant::now() + FLUSH;
+        }
     }
     out.flush()?;
     Ok(count)

@@ -28,6 +28,7 @@ pub(super) fn render(material: &Material) -> String {
     heading(&mut out, material);
     section(&mut out, "Measured beside published", &tables::compared(figures));
     section(&mut out, "What became of the planned requests", &tables::counts(figures));
+    section(&mut out, "Spread over the seeds", &tables::across(figures));
     for plot in plots::all(material) {
         let caption = escape(&plot.caption);
         let _ = write!(out, "<figure>{}<figcaption>{caption}</figcaption></figure>", plot.svg);
@@ -62,6 +63,9 @@ fn heading(out: &mut String, material: &Material) {
         ("bad", format!("NOT A VALID RUN: {}.", validity.reasons.join("; ")))
     };
     let _ = write!(out, "<p class=\"{class}\">{}</p>", escape(&text));
+    for line in markdown::missed(&material.figures) {
+        let _ = write!(out, "<p class=\"bad\">{}</p>", escape(&line));
+    }
 }
 
 fn section(out: &mut String, title: &str, table: &Table) {

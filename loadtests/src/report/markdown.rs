@@ -15,6 +15,7 @@ pub(super) fn render(material: &Material) -> String {
     validity(&mut out, figures);
     section(&mut out, "Measured beside published", &tables::compared(figures));
     section(&mut out, "What became of the planned requests", &tables::counts(figures));
+    section(&mut out, "Spread over the seeds", &tables::across(figures));
     section(&mut out, "Times of complete streams", &tables::times(figures));
     section(&mut out, "Evidence", &tables::evidence(figures));
     section(&mut out, "Prefix groups", &tables::mapping(figures));
@@ -55,13 +56,30 @@ fn validity(out: &mut String, figures: &Figures) {
     } else {
         let _ = writeln!(out, "**NOT A VALID RUN**: {}.\n", validity.reasons.join("; "));
     }
-    let outside = figures.compared.iter().filter(|c| c.verdict == Verdict::Outside).count();
-    if outside > 0 {
-        let _ = writeln!(out, "**{outside} figures are outside of what was expected.**\n");
+    for line in missed(figures) {
+        let _ = writeln!(out, "**{line}**\n");
     }
 }
 
-fn section(out: &mut String, title: &str, table: &Table) {
+/// How many figures miss what was published or asked for, in a line each.
+pub(super) fn missed(figures: &Figures) -> Vec<String> {
+    let count = |v| figures.compared.iter().filter(|c| c.verdict == v).count();
+    let (outside, model) = (count(Verdict::Outside), count(Verdict::ModelMisses));
+    let mut lines = Vec::new();
+    if outside > 0 {
+        lines.push(format!("{outside} figures are outside of what was expected, unexplained."));
+    }
+    if model > 0 {
+        lines.push(format!(
+            "{model} figures miss the study's value by more than the tolerance; the reference \
+             model misses it too, and they agree with the model."
+        ));
+    }
+    lines
+}
+
+/// A table under a title; nothing if it is empty.
+pub(super) fn section(out: &mut String, title: &str, table: &Table) {
     if table.rows.is_empty() {
         return;
     }

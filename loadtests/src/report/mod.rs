@@ -3,14 +3,18 @@
 mod html;
 mod markdown;
 mod number;
+mod overview;
 mod plots;
 mod series;
 mod svg;
 mod tables;
 
 pub use number::{Shown, shown};
+pub use overview::overview;
 
 use std::path::Path;
+
+use anyhow::Context;
 
 use crate::figures::Figures;
 use crate::history::{self, Sample};
@@ -76,9 +80,17 @@ pub fn write(folder: &Path, on_broken: OnBroken) -> anyhow::Result<Figures> {
     let (records, figures) = recompute(&folder.join(RECORDS), on_broken)?;
     let history = history::read_history(&folder.join(HISTORY)).unwrap_or_default();
     let material = Material { records, figures, history };
-    std::fs::write(folder.join(FIGURES), material.figures.to_json()?)?;
-    std::fs::write(folder.join(MARKDOWN), markdown::render(&material))?;
-    std::fs::write(folder.join(HTML), html::render(&material))?;
-    crate::manifest::write(folder)?;
+    put(folder, FIGURES, &material.figures.to_json()?)?;
+    put(folder, MARKDOWN, &markdown::render(&material))?;
+    put(folder, HTML, &html::render(&material))?;
+    crate::manifest::write(folder)
+        .with_context(|| format!("cannot write the manifest of {}", folder.display()))?;
     Ok(material.figures)
+}
+
+fn put(folder: &Path, name: &str, text: &str) -> anyhow::Result<()> {
+    let path = folder.join(name);
+    std::fs::write(&path, text).with_context(|| {
+        format!("cannot write {} (the records are whole: report again)", path.display())
+    })
 }

@@ -26,7 +26,7 @@ pub(super) fn decimals(figure: &str) -> usize {
     match figure {
         f if f.ends_with("_ms") || f.ends_with("percent") => 1,
         f if f.starts_with("ttft") => 3,
-        f if f.starts_with("e2e") => 2,
+        f if f.starts_with("e2e") || f.starts_with("broken_e2e") => 2,
         _ => 0,
     }
 }

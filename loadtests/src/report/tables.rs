@@ -1,7 +1,7 @@
 //! The tables of a report, as rows of text.
 
 use super::number::{decimals, shown};
-use crate::figures::{Compared, Figures, Group, wilson};
+use crate::figures::{Across, Compared, Figures, Group, Verdict, wilson};
 
 /// A table.
 pub(super) struct Table {
@@ -99,6 +99,36 @@ pub(super) fn mapping(figures: &Figures) -> Table {
     }
 }
 
+/// The spread over seeds.
+pub(super) fn across(figures: &Figures) -> Table {
+    let head = vec![
+        "phase",
+        "tenant",
+        "figure",
+        "seeds",
+        "smallest",
+        "median",
+        "largest",
+        "mean (95 % interval)",
+    ];
+    let row = |a: &Across| {
+        let digits = decimals(&a.figure).max(1);
+        let number = |v: f64| format!("{v:.digits$}");
+        let interval = a.half_width.map_or_else(String::new, |h| format!(" ± {}", number(h)));
+        vec![
+            a.phase.clone(),
+            a.tenant.clone().unwrap_or_else(|| "all".into()),
+            a.figure.clone(),
+            a.seeds.to_string(),
+            number(a.min),
+            number(a.median),
+            number(a.max),
+            format!("{}{interval}", number(a.mean)),
+        ]
+    };
+    Table { head, rows: figures.across.iter().map(row).collect() }
+}
+
 /// Measured beside published.
 pub(super) fn compared(figures: &Figures) -> Table {
     let head = vec![
@@ -138,9 +168,23 @@ fn compared_row(row: &Compared) -> Vec<String> {
         bound,
         some(e.model),
         measured,
-        row.verdict.as_str().to_owned(),
+        verdict(row),
         e.note.clone().unwrap_or_default(),
     ]
+}
+
+/// The verdict, with the distance where a tolerance is missed.
+pub(super) fn verdict(row: &Compared) -> String {
+    let word = row.verdict.as_str();
+    let missed = matches!(row.verdict, Verdict::Outside | Verdict::ModelMisses);
+    match (row.median, row.expect.published, row.expect.tolerance) {
+        (Some(measured), Some(published), Some(tolerance)) if missed => {
+            let digits = decimals(&row.expect.figure).max(1);
+            let beyond = (measured - published).abs() - tolerance;
+            format!("{word} (beyond the tolerance by {beyond:.digits$})")
+        }
+        _ => word.to_owned(),
+    }
 }
 
 fn name(g: &Group) -> Vec<String> {

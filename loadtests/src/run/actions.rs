@@ -6,16 +6,32 @@ use tokio::task::JoinSet;
 
 use super::autoscale;
 use super::context::PhaseContext;
-use crate::record::{ActionTaken, Line};
+use crate::record::{ActionTaken, FAILED, Line};
 use crate::scenario::{Action, ActionSpec};
 
 /// The actions of a phase under way.
-pub(super) struct Side(JoinSet<()>);
+pub(super) struct Side {
+    tasks: JoinSet<()>,
+    phase: PhaseContext,
+    start: u64,
+}
 
 impl Side {
-    /// Ends what has not come to its time yet.
+    /// Ends what is under way. An action whose time has not come is recorded as failed: what ran
+    /// was not the scenario (but for a stop by the user, which says so itself).
     pub(super) async fn stop(mut self) {
-        self.0.shutdown().await;
+        let now = self.phase.context.clock.now();
+        self.tasks.shutdown().await;
+        if self.phase.context.stop.is_cancelled() {
+            return;
+        }
+        for action in &self.phase.spec.actions {
+            let due = self.start + action.at.micros();
+            if due > now {
+                let result = format!("{FAILED}the phase had ended before its time");
+                note(&self.phase, due, format!("{:?}", action.what), result);
+            }
+        }
     }
 }
 
@@ -28,20 +44,20 @@ pub(super) fn start(phase: &PhaseContext, start: u64) -> Side {
     if let Some(spec) = phase.spec.autoscale {
         tasks.spawn(autoscale::run(phase.clone(), spec, start));
     }
-    Side(tasks)
+    Side { tasks, phase: phase.clone(), start }
 }
 
 async fn at_its_time(phase: PhaseContext, action: ActionSpec, due: u64) {
     phase.context.clock.sleep_until(due).await;
     let result = act(&phase, &action.what, due).await;
-    let result = result.unwrap_or_else(|e| format!("failed: {e:#}"));
+    let result = result.unwrap_or_else(|e| format!("{FAILED}{e:#}"));
     note(&phase, due, format!("{:?}", action.what), result);
 }
 
 /// Records that something was done.
 pub(super) fn note(phase: &PhaseContext, due: u64, what: String, result: String) {
     let context = &phase.context;
-    context.records.send(Line::Action(ActionTaken {
+    context.write(Line::Action(ActionTaken {
         seed: context.seed,
         phase: phase.spec.name.clone(),
         due_us: due,

@@ -4,6 +4,7 @@ use tokio::task::JoinSet;
 
 use super::actions::{note, scale_up};
 use super::context::PhaseContext;
+use crate::record::FAILED;
 use crate::scenario::AutoscaleSpec;
 
 /// Decides every interval until it is dropped; engines it asked for come after their start-up
@@ -26,7 +27,7 @@ pub(super) async fn run(phase: PhaseContext, spec: AutoscaleSpec, start: u64) {
 
 async fn late(phase: PhaseContext, engines: usize, due: u64) {
     phase.context.clock.sleep_until(due).await;
-    let result = scale_up(&phase, engines).await.unwrap_or_else(|e| format!("failed: {e:#}"));
+    let result = scale_up(&phase, engines).await.unwrap_or_else(|e| format!("{FAILED}{e:#}"));
     note(&phase, due, "autoscaler".into(), result);
 }
 

@@ -9,7 +9,7 @@ use super::live::Live;
 use crate::client::Client;
 use crate::clock::RunClock;
 use crate::plan::PhasePlan;
-use crate::record::RecordSender;
+use crate::record::{Line, RecordSender};
 use crate::scenario::{PhaseSpec, Scenario};
 use crate::target::{Fleet, Target};
 
@@ -44,6 +44,14 @@ pub(super) struct Context {
 impl Context {
     pub(super) fn shared(self) -> Arc<Self> {
         Arc::new(self)
+    }
+
+    /// Writes a line of the records. When they can be written no more (a full disk), the run is
+    /// stopped: it would measure what nobody could read.
+    pub(super) fn write(&self, line: Line) {
+        if !self.records.send(line) {
+            self.stop.cancel();
+        }
     }
 
     /// Prometheus endpoints of the target and of all engines: name and URL.

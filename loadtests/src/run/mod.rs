@@ -17,6 +17,7 @@ pub use live::{Live, Snapshot};
 use std::path::PathBuf;
 use std::time::Instant;
 
+use anyhow::Context as _;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::RunClock;
@@ -82,8 +83,17 @@ pub async fn run(
     let interrupted = end.interrupted;
     writer.sender().send(Line::End(end));
     drop(run);
-    writer.finish()?;
-    series.finish()?;
+    let written = writer.finish().with_context(|| {
+        format!(
+            "{}: the run was stopped; free some space or give another --out (what was written is \
+             kept: report --broken-lines skip)",
+            records.display()
+        )
+    });
+    written?;
+    series
+        .finish()
+        .with_context(|| format!("{}: the records are whole (report --help)", history.display()))?;
     outcome?;
     Ok(Ran { records, history, interrupted })
 }
@@ -193,7 +203,7 @@ async fn phase_of(
     let fleet = context.fleet.as_deref();
     let name = &phase.spec.name;
     for evidence in crate::target::evidence(&*context.target, fleet, context.seed, name).await {
-        context.records.send(Line::Evidence(evidence));
+        context.write(Line::Evidence(evidence));
     }
     context.client.close_idle();
     Ok(())

@@ -140,7 +140,7 @@ fn lag(phase: &PhaseContext, due: u64, now: Instant) -> u64 {
 
 fn record(phase: &PhaseContext, arrival: Arrival) {
     phase.context.live.record(&arrival, &phase.context.slo());
-    phase.context.records.send(Line::Arrival(Box::new(arrival)));
+    phase.context.write(Line::Arrival(Box::new(arrival)));
 }
 
 /// Records a warm-up request.

@@ -1,6 +1,7 @@
 //! Scenario files: what is run, and what should come of it.
 
 mod check;
+mod shape;
 mod span;
 mod types;
 
@@ -34,7 +35,7 @@ pub enum ScenarioError {
         message: String,
     },
     /// Well-formed but wrong.
-    #[error("{path}: {}", .mistakes.join("\n  "))]
+    #[error("{path}: {} mistakes\n  {}", .mistakes.len(), .mistakes.join("\n  "))]
     Wrong {
         /// Which.
         path: String,
@@ -60,12 +61,24 @@ impl Scenario {
     /// # Errors
     /// As [`Scenario::read`].
     pub fn parse(name: &str, text: &str) -> Result<Self, ScenarioError> {
-        let scenario: Self = serde_saphyr::from_str(text)
-            .map_err(|e| ScenarioError::Shape { path: name.to_owned(), message: e.to_string() })?;
+        let scenario: Self = match serde_saphyr::from_str(text) {
+            Ok(scenario) => scenario,
+            Err(first) => return Err(unfit(name, text, &first.to_string())),
+        };
         let mistakes = check::mistakes(&scenario);
         if mistakes.is_empty() {
             return Ok(scenario);
         }
         Err(ScenarioError::Wrong { path: name.to_owned(), mistakes })
     }
+}
+
+/// Every mistake of a text that does not fit; the parser's own words where it is no YAML.
+fn unfit(name: &str, text: &str, first: &str) -> ScenarioError {
+    let path = name.to_owned();
+    let mistakes = serde_saphyr::from_str(text).map(shape::mistakes).unwrap_or_default();
+    if mistakes.is_empty() {
+        return ScenarioError::Shape { path, message: first.to_owned() };
+    }
+    ScenarioError::Wrong { path, mistakes }
 }

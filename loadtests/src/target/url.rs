@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use futures::future::{BoxFuture, FutureExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 use super::{Ask, Route, Routed, Target};
 use crate::scenario::{PhaseSpec, UrlSpec};
@@ -21,6 +24,17 @@ pub enum UrlError {
         host: String,
         /// Why.
         source: std::io::Error,
+    },
+    /// Nothing answers there.
+    #[error(
+        "target.url.base: nothing can be reached at {addr}: {why} (start the server first, or \
+         correct the address)"
+    )]
+    Unreachable {
+        /// Where.
+        addr: SocketAddr,
+        /// Why.
+        why: String,
     },
     /// A key is to come from the environment and is not there.
     #[error("target.url.keys: the environment has no {0}")]
@@ -63,6 +77,18 @@ impl BaseUrl {
     }
 }
 
+/// For the first connection.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+async fn reach(addr: SocketAddr) -> Result<(), UrlError> {
+    let failed = |why| UrlError::Unreachable { addr, why };
+    match timeout(PATIENCE, TcpStream::connect(addr)).await {
+        Ok(Ok(_)) => Ok(()),
+        Ok(Err(e)) => Err(failed(e.to_string())),
+        Err(_) => Err(failed(format!("no answer within {PATIENCE:?}"))),
+    }
+}
+
 /// The server.
 pub struct Url {
     base: BaseUrl,
@@ -71,7 +97,8 @@ pub struct Url {
 }
 
 impl Url {
-    /// Resolves the address and reads the keys.
+    /// Reads the keys, resolves the address and connects once: a run in which every request fails
+    /// for want of a server tells nothing.
     ///
     /// # Errors
     /// [`UrlError`].
@@ -85,6 +112,7 @@ impl Url {
             keys.insert(tenant.clone(), key);
         }
         let base = BaseUrl::resolve(&spec.base).await?;
+        reach(base.addr).await?;
         Ok(Self { base, keys, metrics: spec.metrics.clone() })
     }
 }

@@ -1,5 +1,6 @@
 //! The generator itself: its schedule, its bound, its stop.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use streamgate_loadtests::engine::{Engine, EngineConfig};
@@ -123,4 +124,61 @@ async fn real_time_and_ten_times_faster_agree() {
     let [(e2e, tpot), (e2e_10, tpot_10)] = measured[..] else { panic!("two runs") };
     assert!(near(e2e, e2e_10), "E2E {e2e} s and {e2e_10} s");
     assert!(near(tpot, tpot_10), "TPOT {tpot} s and {tpot_10} s");
+}
+
+#[tokio::test]
+async fn what_was_measured_outlives_a_run_that_is_not_ended_properly() {
+    let target = NullTarget::start().await.unwrap();
+    let base = format!("http://{}", target.addr());
+    let scenario = against(&base, "", "open: {segments: [{length: 60s, rate: 50}]}");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(RECORDS);
+    let options = options(folder.path());
+    let ran = run(&scenario, &options, CancellationToken::new());
+    let readable = async {
+        loop {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            let arrivals = read_records(&path).map_or(0, |records| records.arrivals.len());
+            if arrivals >= 50 {
+                return;
+            }
+        }
+    };
+    tokio::select! {
+        ended = tokio::time::timeout(Duration::from_secs(30), ran) => panic!("{ended:?}"),
+        () = readable => {}
+    }
+    let records = read_records(&path).unwrap();
+    assert_eq!(records.trailer, None);
+    assert!(!Figures::of(&records).validity.valid);
+}
+
+#[tokio::test]
+async fn a_run_stops_when_its_records_cannot_be_written() {
+    let full = Path::new("/dev/full");
+    if !full.exists() {
+        return;
+    }
+    let target = NullTarget::start().await.unwrap();
+    let base = format!("http://{}", target.addr());
+    let scenario = against(&base, "", "open: {segments: [{length: 10m, rate: 50}]}");
+    let folder = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(full, folder.path().join(RECORDS)).unwrap();
+    let options = options(folder.path());
+    let ran = run(&scenario, &options, CancellationToken::new());
+    let ended = tokio::time::timeout(Duration::from_secs(30), ran).await.unwrap();
+    let told = format!("{:#}", ended.unwrap_err());
+    assert!(told.contains("free some space") && told.contains("No space left"), "{told}");
+}
+
+#[tokio::test]
+async fn an_address_where_nothing_listens_is_told_before_anything_is_planned() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let load = "open: {segments: [{length: 10m, rate: 50}]}";
+    let scenario = against(&format!("http://{free}"), "", load);
+    let folder = tempfile::tempdir().unwrap();
+    let ran = run(&scenario, &options(folder.path()), CancellationToken::new()).await;
+    let told = format!("{:#}", ran.unwrap_err());
+    assert!(told.contains("target.url.base") && told.contains("start the server"), "{told}");
+    assert!(read_records(&folder.path().join(RECORDS)).unwrap().arrivals.is_empty());
 }

@@ -58,12 +58,50 @@ fn every_mistake_is_told_at_once() {
         "time_scale",
         "name",
         "engines",
-        "phases[0]",
-        "phases[0]",
-        "phases[0]",
+        "phases[0].open",
+        "phases[0].requests[0].max_tokens",
+        "phases[0].requests[0].prompt",
         "expect[0].figure",
     ];
     assert_eq!(paths, expected, "{mistakes:#?}");
+}
+
+#[test]
+fn mistakes_of_shape_and_of_meaning_are_told_together() {
+    let text = "name: five\nabout: x\nseed: lots\ntime_scael: 10\nlag_bound: 5 parsecs\n\
+                engines: {count: 2}\ntarget: {direct: {}}\n\
+                prompts: {short: {kind: unique, sentences: 30}}\n\
+                phases:\n- name: p\n  open: {segments: [{length: 10s, rate: -1}]}\n  \
+                requests: [{tenant: a, prompt: short}]\n";
+    let Err(ScenarioError::Wrong { mistakes, .. }) = Scenario::parse("x", text) else {
+        panic!("mistakes are told")
+    };
+    let told = mistakes.join("\n");
+    assert_eq!(mistakes.len(), 5, "{told}");
+    for words in [
+        &["seed: ", "\"lots\"", "u64"][..],
+        &["time_scael: ", "unknown field", "`time_scale`"],
+        &["lag_bound: ", "5 parsecs", "150ms, 30s"],
+        &["phases[0].requests[0].max_tokens: missing: add it"],
+        &["phases[0].open.segments[0].rate: ", "-1", "0 or more"],
+    ] {
+        let with_all = |m: &&String| words.iter().all(|w| m.contains(w));
+        assert_eq!(mistakes.iter().filter(with_all).count(), 1, "{words:?} in {told}");
+    }
+}
+
+#[test]
+fn an_empty_file_misses_every_key() {
+    let error = Scenario::parse("x.yaml", "{}").unwrap_err().to_string();
+    for key in ["name", "about", "seed", "target", "prompts", "phases"] {
+        assert!(error.contains(&format!("{key}: missing")), "{key} in {error}");
+    }
+}
+
+#[test]
+fn what_is_no_yaml_is_told_with_its_place() {
+    let error = Scenario::parse("x.yaml", "name: [\n").unwrap_err().to_string();
+    assert!(error.starts_with("x.yaml: ") && error.contains("line"), "{error}");
 }
 
 #[test]

@@ -23,7 +23,6 @@ pub(super) fn cases() -> Vec<Case> {
 
 fn frozen_and_split() -> Vec<Case> {
     let split = |c: &mut Cfg| {
-        one_tick(c);
         c.budget = budget(|b| {
             b.split = 1;
             b.snapshot = 1;
@@ -44,7 +43,14 @@ fn frozen_and_split() -> Vec<Case> {
                 c.budget = budget(|b| b.pause = 1);
             }),
         ),
-        breaks("limit-split", "split brain without WAIT", with(one(), split)),
+        breaks(
+            "limit-split",
+            "split brain without WAIT",
+            with(one(), |c| {
+                one_tick(c);
+                split(c);
+            }),
+        ),
         breaks(
             "limit-split-wait-leases",
             "split brain, only JOIN and BEAT confirmed by WAIT",
@@ -52,7 +58,8 @@ fn frozen_and_split() -> Vec<Case> {
                 c.wait_on_lease = true;
                 split(c);
             }),
-        ),
+        )
+        .long(),
     ]
 }
 

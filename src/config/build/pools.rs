@@ -39,10 +39,8 @@ fn credential(path: &str, raw: &RawPool, files: &Files<'_>) -> Option<Secret> {
 }
 
 fn discovery(raw: RawDiscovery) -> Option<Discovery> {
-    let kubernetes = raw.kubernetes.map(|(namespace, service, port)| Discovery::Kubernetes {
-        namespace,
-        service,
-        port,
+    let kubernetes = raw.kubernetes.and_then(|(namespace, service, port)| {
+        Some(Discovery::Kubernetes { namespace, service, port: port? })
     });
     raw.dns.map(Discovery::Dns).or(kubernetes)
 }

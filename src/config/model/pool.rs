@@ -1,6 +1,7 @@
 //! A pool: engines that serve the same models, or one upstream gateway.
 
 use crate::config::Secret;
+use crate::core::discovery::PortRef;
 use crate::core::ids::{EndpointId, PoolId};
 use crate::core::policy::ModelSet;
 use std::sync::Arc;
@@ -68,7 +69,7 @@ pub enum Discovery {
     /// `host:port`; every address the name resolves to is an endpoint.
     Dns(String),
     /// The EndpointSlices of a service.
-    Kubernetes { namespace: String, service: String, port: u16 },
+    Kubernetes { namespace: String, service: String, port: PortRef },
 }
 
 /// The active probe of each endpoint.

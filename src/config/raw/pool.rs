@@ -3,9 +3,11 @@
 use super::{HOUR, ms, secs};
 use crate::config::model::{Health, PoolKind, Retries, Strategy};
 use crate::config::read::kind::{
-    duration, endpoint, label, one_of, path, text, url_path, variable, whole,
+    dns_label, duration, endpoint, label, one_of, path, service_port, text, url_path, variable,
+    whole,
 };
 use crate::config::read::{At, Section};
+use crate::core::discovery::PortRef;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -51,11 +53,12 @@ pub(in crate::config) struct RawPool {
 }
 
 /// One way to find endpoints.
+#[derive(Debug, PartialEq, Eq, Hash)]
 pub(in crate::config) struct RawDiscovery {
     /// `host:port`.
     pub dns: Option<String>,
-    /// Namespace, service, port (1 to 65535).
-    pub kubernetes: Option<(String, String, u16)>,
+    /// Namespace, service, port (1 to 65535, or a port's name).
+    pub kubernetes: Option<(String, String, Option<PortRef>)>,
 }
 
 pub(super) fn read(s: &mut Section<'_>) -> RawPool {
@@ -86,9 +89,10 @@ fn discovery(s: &mut Section<'_>) -> RawDiscovery {
     RawDiscovery {
         dns: s.optional("dns", endpoint),
         kubernetes: s.optional_section("kubernetes", |s| {
-            let namespace = s.required("namespace", label, "name the service's namespace");
-            let service = s.required("service", label, "name the service");
-            (namespace, service, s.required("port", whole(1..=u16::MAX), "give the port"))
+            let namespace = s.required("namespace", dns_label, "name the service's namespace");
+            let service = s.required("service", dns_label, "name the service");
+            let remedy = "give the port on which the engines listen, or the name of the port";
+            (namespace, service, s.required("port", |port| service_port(port).map(Some), remedy))
         }),
     }
 }

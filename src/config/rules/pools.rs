@@ -2,17 +2,20 @@
 
 use crate::config::errors::Report;
 use crate::config::model::PoolKind;
-use crate::config::raw::{RawConfig, RawPool};
+use crate::config::raw::{RawConfig, RawDiscovery, RawPool};
 use crate::config::read::At;
 use std::collections::HashMap;
+use std::net::SocketAddr;
 
 pub(super) fn check(raw: &RawConfig, report: &Report<'_>) {
     let mut names = HashMap::new();
     let mut endpoints = HashMap::new();
+    let mut sources_seen = HashMap::new();
     for pool in &raw.pools {
         unique_name(pool, &mut names, report);
         models(&pool.path, &pool.models, report);
         sources(pool, report);
+        unique_source(pool, &mut sources_seen, report);
         gateway(pool, report);
         credential(pool, report);
         shutdown(pool, raw, report);
@@ -72,6 +75,30 @@ fn sources(pool: &At<RawPool>, report: &Report<'_>) {
         }
         _ => {}
     }
+    let name = pool.discovery.as_ref().and_then(|found| found.dns.as_ref());
+    if name.is_some_and(|name| name.parse::<SocketAddr>().is_ok()) {
+        let remedy = format!("write it under {endpoints}, or give a name");
+        report.contradiction(&format!("{discovery}.dns"), &[], "an address, not a name", remedy);
+    }
+}
+
+/// Two pools that find the same engines would count and drain each of them by half.
+fn unique_source<'r>(
+    pool: &'r At<RawPool>,
+    seen: &mut HashMap<&'r RawDiscovery, String>,
+    report: &Report<'_>,
+) {
+    let path = format!("{}.discovery", pool.path);
+    let Some(source) = pool.discovery.as_ref().filter(|_| !report.in_error(&path)) else { return };
+    match seen.get(source) {
+        Some(first) => {
+            let problem = format!("the same source as {first}");
+            report.contradiction(&path, &[], problem, "serve its models from one pool");
+        }
+        None => {
+            seen.insert(source, path);
+        }
+    }
 }
 
 fn gateway(pool: &At<RawPool>, report: &Report<'_>) {
@@ -85,6 +112,14 @@ fn gateway(pool: &At<RawPool>, report: &Report<'_>) {
             &[&kind],
             format!("a gateway has one address, {} are listed", pool.endpoints.len()),
             "keep one, or write `kind: engines`",
+        );
+    }
+    if pool.discovery.is_some() {
+        report.contradiction(
+            &format!("{}.discovery", pool.path),
+            &[&kind],
+            "a gateway has one address, which is not discovered",
+            "list it under endpoints, or write `kind: engines`",
         );
     }
     if pool.strategy.is_some() {

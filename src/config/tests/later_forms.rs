@@ -17,39 +17,6 @@ fn problems(text: &str) -> Vec<String> {
     errors.iter().map(|error| format!("{}: {}", error.path, error.problem)).collect()
 }
 
-fn discovered(source: &str) -> String {
-    with(&format!(", discovery: {source}"), "", "").replace(", endpoints: ['127.0.0.1:8001']", "")
-}
-
-#[test]
-fn discovery_has_one_source_and_no_list() {
-    let kubernetes = "{kubernetes: {namespace: llm, service: vllm, port: 8000}}";
-    let config = parse(&discovered(kubernetes)).unwrap();
-    assert_eq!(
-        config.pools[0].discovery,
-        Some(Discovery::Kubernetes {
-            namespace: "llm".to_owned(),
-            service: "vllm".to_owned(),
-            port: 8000
-        })
-    );
-    assert!(config.pools[0].endpoints.is_empty());
-    let dns = parse(&discovered("{dns: 'vllm:8000'}")).unwrap();
-    assert_eq!(dns.pools[0].discovery, Some(Discovery::Dns("vllm:8000".to_owned())));
-    assert_eq!(problems(&discovered("{}")), ["pools[0].discovery: exactly one source is needed"]);
-    assert_eq!(
-        problems(&with(", discovery: {dns: 'vllm:8000'}", "", "")),
-        ["pools[0].discovery: endpoints are listed too"]
-    );
-    assert_eq!(
-        problems(&discovered("{kubernetes: {service: vllm, port: 0}}")),
-        [
-            "pools[0].discovery.kubernetes.port: out of range",
-            "pools[0].discovery.kubernetes.namespace: missing",
-        ]
-    );
-}
-
 #[test]
 fn rates_weight_and_priority_reach_the_tenant() {
     let fields = ", weight: 3, priority: -2, requests_per_minute: 60, tokens_per_minute: 9000";

@@ -2,6 +2,7 @@
 
 mod collecting;
 mod defaults;
+mod discovery;
 mod files;
 mod forms;
 mod later_forms;

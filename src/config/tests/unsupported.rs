@@ -3,8 +3,7 @@
 use super::*;
 
 /// One asking value for each line of the list.
-const ASKING: [(&str, &str); 8] = [
-    ("pools[].discovery", "{dns: 'engines.local:8000'}"),
+const ASKING: [(&str, &str); 7] = [
     ("pools[].strategy", "expected-ttft"),
     ("tenants[].weight", "2"),
     ("tenants[].priority", "1"),
@@ -16,10 +15,6 @@ const ASKING: [(&str, &str); 8] = [
 
 fn document(key: &str, value: &str) -> String {
     match key.split_once("[].") {
-        Some(("pools", "discovery")) => {
-            let text = with(&format!(", discovery: {value}"), "", "");
-            text.replace(", endpoints: ['127.0.0.1:8001']", "")
-        }
         Some(("pools", field)) => with(&format!(", {field}: {value}"), "", ""),
         Some((_, field)) => with("", &format!(", {field}: {value}"), ""),
         None => {

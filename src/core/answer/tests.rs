@@ -30,7 +30,7 @@ fn cap(quota: u64) -> LimitInfo {
 }
 
 /// The contract, line by line: reason, status, type for OpenAI, type for Anthropic.
-const TABLE: [(Reason, u16, &str, &str); 16] = [
+const TABLE: [(Reason, u16, &str, &str); 17] = [
     (Reason::TenantInFlight, 429, "requests", "rate_limit_error"),
     (Reason::QueueFull, 429, "requests", "rate_limit_error"),
     (Reason::QueueTimeout, 429, "requests", "rate_limit_error"),
@@ -47,6 +47,7 @@ const TABLE: [(Reason, u16, &str, &str); 16] = [
     (Reason::PayloadTooLarge, 413, "invalid_request_error", "request_too_large"),
     (Reason::UpstreamUnreachable, 502, "server_error", "api_error"),
     (Reason::UpstreamTimeout, 504, "server_error", "timeout_error"),
+    (Reason::CutByOperator, 503, "server_error", "overloaded_error"),
 ];
 
 #[test]

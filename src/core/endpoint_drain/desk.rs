@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 /// Words that let serve are remembered so long; see [`Board`](super::Board).
 const REMEMBERED: Duration = Duration::from_secs(24 * 3600);
-/// A pod behind a gateway is never seen to be replaced: its drain is over so long after its wait.
+/// A pod behind a gateway, or one that discovery does not find any more, is never seen to be
+/// replaced: its drain is over so long after its wait.
 const POD_FORGOTTEN: Duration = Duration::from_secs(600);
 
 /// What the owner must do, in order and before it looks again.
@@ -37,6 +38,8 @@ struct Drain {
     cut: bool,
     /// Health saw the process go and another one come.
     returned: bool,
+    /// It was an endpoint of a pool here.
+    was_here: bool,
 }
 
 /// All endpoints that somebody spoke of.
@@ -146,6 +149,7 @@ impl Desk {
             drain.drained |= fleet.is_drained();
             let back = seen.phase == Some(EndpointPhase::Ready);
             drain.returned |= back;
+            drain.was_here |= seen.phase.is_some();
             if drain.is_over(&fleet, seen, now) {
                 replaced.push(endpoint.clone());
                 continue;
@@ -227,7 +231,7 @@ impl Desk {
 impl Drain {
     const fn new(word: Word) -> Self {
         let cause = word.stance;
-        Self { word, cause, drained: false, cut: false, returned: false }
+        Self { word, cause, drained: false, cut: false, returned: false, was_here: false }
     }
 
     /// The same drain under another word, or another drain.
@@ -259,7 +263,7 @@ impl Drain {
     fn is_over(&self, fleet: &Fleet, seen: Seen, now: Instant) -> bool {
         if seen.phase.is_none() {
             let long = now.saturating_duration_since(self.word.ends()) >= POD_FORGOTTEN;
-            return seen.pod && long;
+            return long && (seen.pod || (self.was_here && seen.in_flight == 0));
         }
         match self.word.stance {
             // Health alone knows when a drain that the engine announced is over.

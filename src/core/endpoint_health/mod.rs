@@ -16,7 +16,8 @@
 //! * Ready → Down, *confirmed*: [`HealthRules::failures`] probes failed in a row.
 //! * Down, suspected → confirmed: a probe that began after the mark failed. Now nothing is sent
 //!   there, and a pool without another endpoint answers `no_endpoint`.
-//! * Down → Ready: one healthy probe that began after the mark.
+//! * Down → Ready: one healthy probe that began after the mark; or the orchestrator, which did not
+//!   call the endpoint ready before, does so now.
 //! * Ready → Draining, *answered*: the engine gave vLLM's drain-time answer. Its health path goes
 //!   on saying 200 until the process is gone, so a healthy probe proves nothing here.
 //! * Ready, Down → Draining, *answered*, also when another replica had the answer, unless a newer
@@ -85,8 +86,10 @@ const FORGIVEN_AFTER: Duration = Duration::from_secs(30);
 /// What a request saw that speaks against its endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
-    /// No connection: refused, unreachable or too slow.
+    /// No connection: unreachable or too slow.
     Unreachable,
+    /// The connection was refused: nobody listens there any more.
+    Refused,
     /// A fresh connection ended before any answer, or an answer ended before its first token.
     Lost,
     /// The engine answered that it is shutting down.
@@ -168,7 +171,7 @@ impl EndpointHealth {
             (State::Ready { .. } | State::Down { .. }, Mark::DrainAnswer) => {
                 self.enter(State::Draining { ordered: false }, now);
             }
-            (State::Ready { .. }, Mark::Unreachable | Mark::Lost) => {
+            (State::Ready { .. }, Mark::Unreachable | Mark::Refused | Mark::Lost) => {
                 self.go_down(false, now);
             }
             (State::Down { .. } | State::Draining { .. }, _) => {}
@@ -230,6 +233,14 @@ impl EndpointHealth {
     /// Undo a drain, ordered or answered. Other states stay.
     pub fn restore(&mut self, now: Instant) {
         if matches!(self.state, State::Draining { .. }) {
+            self.enter(State::Ready { failures: 0 }, now);
+        }
+    }
+
+    /// An orchestrator's own probe found the process ready. Other states stay.
+    pub fn vouched(&mut self, now: Instant) {
+        *self = self.at(now);
+        if matches!(self.state, State::Down { .. }) {
             self.enter(State::Ready { failures: 0 }, now);
         }
     }

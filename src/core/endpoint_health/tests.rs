@@ -147,6 +147,19 @@ fn an_ordered_drain_ends_with_the_next_process() {
 }
 
 #[test]
+fn an_orchestrator_that_calls_it_ready_ends_a_down_and_no_drain() {
+    let mut it = endpoint();
+    it.after(1).probe(Probe::Unreachable).probe(Probe::Unreachable).probe(Probe::Unreachable);
+    assert_eq!(it.is().0, Down);
+    it.after(1);
+    it.health.vouched(it.now);
+    assert_eq!(it.is(), (Ready, Standing::Ready));
+    it.health.order_drain(it.now);
+    it.health.vouched(it.now);
+    assert_eq!(it.is().0, Draining);
+}
+
+#[test]
 fn evidence_from_before_the_present_state_is_ignored() {
     let mut it = endpoint();
     let early = it.now;

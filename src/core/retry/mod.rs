@@ -8,8 +8,9 @@
 //! |---|---|---|---|
 //! | no connection | yes | down | `upstream_unreachable` |
 //! | no connection for want of a descriptor, port or memory of our own | yes | – | `no_endpoint` |
-//! | pooled connection was closed while idle | yes, there too, uncounted | – | `upstream_unreachable` |
-//! | connection ended before an answer | stream or read: once; answer: no | down | `upstream_unreachable` |
+//! | pooled connection was closed, no byte of the request acknowledged | yes, there too, uncounted | – | `upstream_unreachable` |
+//! | pooled connection was closed, the request taken, no byte of an answer | stream or read: the same; answer: no | – ; down | `upstream_unreachable` |
+//! | connection ended before an answer, or after an interim one or half a head | stream or read: once; answer: no | down | `upstream_unreachable` |
 //! | answer "shutting down" (vLLM while it drains) | yes | draining | `no_endpoint` |
 //! | answer "queue full" (503) | yes | – | `pool_saturated` |
 //! | any other 503 of an engine | yes | – | the engine's answer |
@@ -22,10 +23,17 @@
 //! | ended by us at its endpoint's deadline, before its first token | stream or read: once; answer: no | – | `no_endpoint` |
 //! | no answer in time | no: it may be at work | – | `upstream_timeout` |
 //! | the client has seen bytes | no | as above | broken |
+//! | none, but the endpoint leaves before the first token | stream: moved, unpaid | – | stays there |
 //!
 //! "Once": a request that an engine may have begun is repeated at most once whatever the
 //! configuration allows, so a request that kills engines meets two of them, not all. An *answer*
 //! that is lost may be finished work, of which only the delivery failed; it is not done twice.
+//!
+//! "Moved": a stream that waits for its first token at an endpoint that leaves is taken back and
+//! sent to one that stays; it would have to hurry for the endpoint's deadline otherwise. Nothing is
+//! multiplied, since the first engine is told to stop, so this costs no retry budget; it counts as
+//! an attempt, so that a request does not flee from a whole rollout. A move that cannot be made is
+//! no failure: the request stays where it is.
 
 use super::endpoint_health::Mark;
 use super::reason::Reason;
@@ -50,14 +58,20 @@ const ENGINE_DEAD: &str = "EngineCore encountered an issue";
 /// Why an attempt failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure<'a> {
-    /// Refused, unreachable or not in time; nothing was sent.
+    /// Unreachable, or not in time; nothing was sent.
     NotConnected,
+    /// The connection was refused; nothing was sent.
+    Refused,
     /// This process could not open a connection, whoever is at the other end
     /// ([`is_own_shortage`](super::shortage::is_own_shortage)); nothing was sent.
     OwnShortage,
-    /// The connection ended before any byte of an answer, `after` the request was written.
+    /// A connection from the pool of idle ones turned out to be closed: no byte of an answer came,
+    /// and the engine's side acknowledged no byte of the request. `after`: since it was chosen.
+    Untaken { after: Duration },
+    /// The connection ended before the whole head of an answer, `after` it was chosen.
     Unanswered {
-        /// It came from the pool of idle connections.
+        /// It came from the pool of idle connections and was closed before any byte of an answer,
+        /// interim ones included; but the engine's side has at least a part of the request.
         reused: bool,
         after: Duration,
     },
@@ -146,10 +160,20 @@ impl Attempts {
         self.failed
     }
 
+    /// Whether the request may be taken from an endpoint that leaves.
+    pub fn may_move(&self) -> bool {
+        self.kind == Kind::Stream && !self.gateway && self.failed + 1 < self.max
+    }
+
+    /// It was taken, before its first token.
+    pub const fn moved(&mut self) {
+        self.failed += 1;
+    }
+
     /// Judge the failure of the present attempt. `client_has_bytes`: the answer was already
     /// passed on in part.
     pub fn fail(&mut self, failure: Failure<'_>, client_has_bytes: bool) -> Judgement {
-        let stale = is_stale(failure) && self.stale < MAX_STALE;
+        let stale = is_stale(failure, self.kind) && self.stale < MAX_STALE;
         let (work, mark, end) = self.weigh(failure, stale);
         self.stale += u32::from(stale);
         self.failed += u32::from(!stale);
@@ -173,9 +197,12 @@ impl Attempts {
         let lost = if self.kind == Kind::Answer { Work::Unknown } else { Work::Lost };
         match failure {
             Failure::NotConnected => (Work::None, Some(Mark::Unreachable), unreachable),
+            Failure::Refused => (Work::None, Some(Mark::Refused), unreachable),
             Failure::OwnShortage => (Work::None, None, End::Refuse(Reason::NoEndpoint)),
-            Failure::Unanswered { .. } if stale => (Work::None, None, unreachable),
-            Failure::Unanswered { .. } | Failure::LostEarly => {
+            Failure::Untaken { .. } | Failure::Unanswered { .. } if stale => {
+                (Work::None, None, unreachable)
+            }
+            Failure::Untaken { .. } | Failure::Unanswered { .. } | Failure::LostEarly => {
                 (lost, Some(Mark::Lost), unreachable)
             }
             Failure::Evicted => (lost, None, End::Refuse(Reason::NoEndpoint)),
@@ -205,8 +232,17 @@ impl Attempts {
     }
 }
 
-fn is_stale(failure: Failure<'_>) -> bool {
-    matches!(failure, Failure::Unanswered { reused: true, after } if after <= STALE_WITHIN)
+/// Whether the connection is taken for one that was closed while idle. What its engine has taken
+/// may have been begun all the same (a process that dies of it closes in the same way), so an
+/// answer, which must not be worked out twice, is not repeated then.
+fn is_stale(failure: Failure<'_>, kind: Kind) -> bool {
+    match failure {
+        Failure::Untaken { after } => after <= STALE_WITHIN,
+        Failure::Unanswered { reused, after } => {
+            reused && after <= STALE_WITHIN && kind != Kind::Answer
+        }
+        _ => false,
+    }
 }
 
 /// What an engine's error is known to mean.

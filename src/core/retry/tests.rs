@@ -1,5 +1,6 @@
 use super::Failure::{
-    EarlyError, Evicted, LostEarly, NotConnected, OwnShortage, Status, TimedOut, Unanswered,
+    EarlyError, Evicted, LostEarly, NotConnected, OwnShortage, Refused, Status, TimedOut,
+    Unanswered, Untaken,
 };
 use super::*;
 use proptest::prelude::*;
@@ -26,11 +27,38 @@ fn unanswered(reused: bool, millis: u64) -> Failure<'static> {
 #[test]
 fn what_was_never_sent_is_sent_elsewhere() {
     assert_eq!(first(NotConnected), judged(Some(Mark::Unreachable), true, UNREACHABLE));
+    assert_eq!(first(Refused), judged(Some(Mark::Refused), true, UNREACHABLE));
 }
 
 #[test]
 fn our_own_shortage_says_nothing_about_the_endpoint() {
     assert_eq!(first(OwnShortage), judged(None, true, End::Refuse(Reason::NoEndpoint)));
+}
+
+#[test]
+fn a_stream_may_move_while_an_attempt_is_left() {
+    let mut stream = Attempts::new(3, Kind::Stream, false);
+    assert!(stream.may_move());
+    stream.moved();
+    assert!(stream.may_move());
+    stream.moved();
+    assert!(!stream.may_move());
+    for stays in [
+        Attempts::new(3, Kind::Answer, false),
+        Attempts::new(3, Kind::Read, false),
+        Attempts::new(3, Kind::Stream, true),
+        Attempts::new(1, Kind::Stream, false),
+    ] {
+        assert!(!stays.may_move());
+    }
+    // It was not begun by an engine that then died of it.
+    assert!(stream_after_a_move().fail(LostEarly, false).again);
+}
+
+fn stream_after_a_move() -> Attempts {
+    let mut stream = Attempts::new(3, Kind::Stream, false);
+    stream.moved();
+    stream
 }
 
 #[test]
@@ -42,10 +70,23 @@ fn a_stale_pooled_connection_says_nothing_about_its_endpoint() {
     assert_eq!(first(unanswered(true, 101)), first(unanswered(false, 3)));
 
     // A second one looks like an engine that dies of the request.
+    let untaken = Untaken { after: Duration::from_millis(3) };
     let mut attempts = Attempts::new(5, Kind::Answer, false);
-    assert_eq!(attempts.fail(stale, false), free);
+    assert_eq!(attempts.fail(untaken, false), free);
     assert_eq!(attempts.failed(), 0);
-    assert_eq!(attempts.fail(stale, false), judged(Some(Mark::Lost), false, UNREACHABLE));
+    assert_eq!(attempts.fail(untaken, false), judged(Some(Mark::Lost), false, UNREACHABLE));
+}
+
+#[test]
+fn an_answer_is_repeated_only_if_the_engine_took_nothing_of_its_request() {
+    let lost = judged(Some(Mark::Lost), false, UNREACHABLE);
+    let answer = |failure| Attempts::new(3, Kind::Answer, false).fail(failure, false);
+    assert_eq!(answer(unanswered(true, 0)), lost);
+    assert_eq!(answer(Untaken { after: Duration::from_millis(101) }), lost);
+    assert!(answer(Untaken { after: Duration::ZERO }).again);
+    for kind in [Kind::Stream, Kind::Read] {
+        assert!(Attempts::new(3, kind, false).fail(unanswered(true, 0), false).again);
+    }
 }
 
 #[test]
@@ -56,7 +97,6 @@ fn an_unanswered_stream_or_read_is_repeated_once_and_an_answer_is_not() {
         let judgement = Attempts::new(3, kind, false).fail(unanswered(false, 0), false);
         assert_eq!(judgement, judged(lost, again, UNREACHABLE));
     }
-    assert!(Attempts::new(3, Kind::Answer, false).fail(unanswered(true, 0), false).again);
 }
 
 #[test]

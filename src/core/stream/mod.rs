@@ -37,6 +37,7 @@ mod json;
 mod messages;
 mod observed;
 mod outlet;
+mod pattern;
 mod plain;
 mod reading;
 mod responses;

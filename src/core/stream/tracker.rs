@@ -14,6 +14,7 @@
 use super::adapter;
 use super::facts::Facts;
 use super::outlet::Outlet;
+use super::pattern::Pattern;
 use super::reading::{Reading, Step};
 use crate::core::api::Api;
 use crate::core::sse::{Frame, FrameKind, Scanner};
@@ -77,6 +78,7 @@ pub struct StreamTracker {
     pub(super) scanner: Scanner,
     pub(super) gate: Gate,
     pub(super) facts: Facts,
+    pattern: Pattern,
     /// Frames since an end without a reason, in order.
     held: Vec<Bytes>,
     pub(super) held_bytes: usize,
@@ -104,6 +106,7 @@ impl StreamTracker {
             scanner: Scanner::new(options.max_event),
             gate,
             facts: Facts::default(),
+            pattern: Pattern::default(),
             held: Vec::new(),
             held_bytes: 0,
             last_fate: Fate::default(),
@@ -204,8 +207,14 @@ impl StreamTracker {
     }
 
     fn on_event(&mut self, frame: &Frame, now: Instant) -> Fate {
+        if let Some(reading) = self.pattern.recognise(&frame.bytes) {
+            return self.judge(reading, now);
+        }
         match adapter::read(self.api, &frame.event()) {
-            Some(reading) => self.judge(reading, now),
+            Some(reading) => {
+                self.pattern.learn(self.api, &frame.bytes, &reading);
+                self.judge(reading, now)
+            }
             None => self.wait_or_forward(),
         }
     }

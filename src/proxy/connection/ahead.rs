@@ -2,8 +2,11 @@
 //!
 //! That a client has left is seen only by reading. What is read meanwhile is the start of its next
 //! request, or a stray line end; it is kept here until the session reads on. pingora's own way to
-//! watch stops at the first such byte, and a client that leaves after it would hold its slot.
+//! watch stops at the first such byte, and a client that leaves after it would hold its slot. Of a
+//! client that sends more than is kept the rest is read and dropped: its leaving comes after its
+//! last byte. Such a connection serves no further request.
 
+use super::held::Held;
 use crate::core::sync::lock;
 use async_trait::async_trait;
 use bytes::BytesMut;
@@ -21,10 +24,10 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Bytes that are kept. Of a client that has sent more, the leaving is seen by the next write.
+/// Bytes that are kept.
 const KEPT: usize = 64 * 1024;
 /// Bytes of one read ahead.
-const READ: usize = 1024;
+const READ: usize = 4 * 1024;
 
 /// The connection, for the session.
 #[derive(Debug)]
@@ -39,41 +42,62 @@ pub struct Watch(Arc<Mutex<Shared>>);
 struct Shared {
     stream: Stream,
     kept: BytesMut,
+    /// More has come than is kept, and was dropped: what comes next begins nowhere.
+    overrun: bool,
     ended: bool,
+    held: Held,
 }
 
 impl Ahead {
     /// `stream`, and what watches it.
     pub fn new(stream: Stream) -> (Self, Watch) {
-        let shared = Shared { stream, kept: BytesMut::new(), ended: false };
+        let shared = Shared {
+            stream,
+            kept: BytesMut::new(),
+            overrun: false,
+            ended: false,
+            held: Held::default(),
+        };
         let shared = Arc::new(Mutex::new(shared));
         (Self(Arc::clone(&shared)), Watch(shared))
     }
 
-    fn with<R>(&self, action: impl FnOnce(Pin<&mut Stream>) -> R) -> R {
-        action(Pin::new(&mut lock(&self.0).stream))
+    fn write<R>(&self, action: impl FnOnce(&mut Held, &mut Stream) -> R) -> R {
+        let Shared { stream, held, .. } = &mut *lock(&self.0);
+        action(held, stream)
     }
 }
 
 impl Watch {
-    /// Resolves when the client has closed, half-closed or reset the connection. Cancel-safe; must
-    /// not be awaited while a request's body is still to be read.
+    /// Resolves when the client has closed, half-closed or reset the connection. A head that was
+    /// held back for its body goes out meanwhile. Cancel-safe; must not be awaited while a
+    /// request's body is still to be read.
     pub async fn ended(&self) {
         poll_fn(|context| lock(&self.0).poll_ended(context)).await;
+    }
+
+    /// The client has sent more ahead of its turn than is kept, so the present request is the last
+    /// of this connection.
+    pub fn has_overrun(&self) -> bool {
+        lock(&self.0).overrun
     }
 }
 
 impl Shared {
     fn poll_ended(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        // Who waits for the client has nothing more to write for now.
+        self.ended |= self.held.poll_let_out(&mut self.stream, context).is_err();
         while !self.ended {
-            if self.kept.len() >= KEPT {
-                return Poll::Pending;
-            }
             let mut space = [const { MaybeUninit::uninit() }; READ];
             let mut read = ReadBuf::uninit(&mut space);
             let result = ready!(Pin::new(&mut self.stream).poll_read(context, &mut read));
             self.ended = result.is_err() || read.filled().is_empty();
-            self.kept.extend_from_slice(read.filled());
+            self.overrun |= self.kept.len() + read.filled().len() > KEPT;
+            if self.overrun {
+                self.kept = BytesMut::new();
+            } else {
+                self.kept.extend_from_slice(read.filled());
+            }
         }
         Poll::Ready(())
     }
@@ -84,7 +108,7 @@ impl Shared {
         to: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         if self.kept.is_empty() {
-            return match self.ended {
+            return match self.ended || self.overrun {
                 true => Poll::Ready(Ok(())),
                 false => Pin::new(&mut self.stream).poll_read(context, to),
             };
@@ -114,7 +138,7 @@ impl AsyncWrite for Ahead {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.with(|stream| stream.poll_write(context, bytes))
+        self.write(|held, stream| held.poll_write(stream, context, bytes))
     }
 
     fn poll_write_vectored(
@@ -122,7 +146,7 @@ impl AsyncWrite for Ahead {
         context: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.with(|stream| stream.poll_write_vectored(context, slices))
+        self.write(|held, stream| held.poll_write_vectored(stream, context, slices))
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -130,11 +154,11 @@ impl AsyncWrite for Ahead {
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.with(|stream| stream.poll_flush(context))
+        self.write(|held, stream| held.poll_flush(stream, context))
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.with(|stream| stream.poll_shutdown(context))
+        self.write(|held, stream| held.poll_shutdown(stream, context))
     }
 }
 
@@ -142,7 +166,8 @@ impl AsyncWrite for Ahead {
 impl Shutdown for Ahead {
     async fn shutdown(&mut self) {
         // A connection that cannot be closed politely is closed by its drop.
-        let _ = poll_fn(|context| self.with(|stream| stream.poll_shutdown(context))).await;
+        let _ =
+            poll_fn(|context| self.write(|held, stream| held.poll_shutdown(stream, context))).await;
     }
 }
 
@@ -218,16 +243,32 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_kept_is_bounded() {
-        let (mut client, server) = duplex(4 * KEPT);
+    async fn what_is_kept_is_bounded_and_what_is_not_kept_does_not_hide_the_end() {
+        let (mut client, server) = duplex(KEPT);
         let (mut ahead, watch) = Ahead::new(Box::new(server));
-        client.write_all(&vec![1; 3 * KEPT]).await.unwrap();
+        let flood = async {
+            client.write_all(&vec![1; KEPT]).await.unwrap();
+            assert!(lock(&watch.0).kept.len() <= KEPT);
+            client.write_all(&vec![1; 9 * KEPT]).await.unwrap();
+            drop(client);
+        };
+        tokio::join!(flood, watch.ended());
+        assert!(watch.has_overrun());
+        assert_eq!(lock(&watch.0).kept.capacity(), 0);
+        // A part of what was sent would be another request than was meant.
+        assert_eq!(ahead.read(&mut [0]).await.unwrap(), 0);
+    }
+
+    #[tokio::test]
+    async fn as_much_as_is_kept_is_read_whole() {
+        let (mut client, server) = duplex(KEPT);
+        let (mut ahead, watch) = Ahead::new(Box::new(server));
+        client.write_all(&vec![1; KEPT]).await.unwrap();
         drop(client);
-        let soon = std::time::Duration::from_millis(20);
-        assert!(tokio::time::timeout(soon, watch.ended()).await.is_err());
-        assert!(lock(&watch.0).kept.len() < KEPT + READ);
+        watch.ended().await;
+        assert!(!watch.has_overrun());
         let mut all = Vec::new();
         ahead.read_to_end(&mut all).await.unwrap();
-        assert_eq!(all.len(), 3 * KEPT);
+        assert_eq!(all.len(), KEPT);
     }
 }

@@ -2,17 +2,23 @@
 
 use super::ConnectionLimits;
 use super::ahead::Ahead;
-use crate::proxy::client::Client;
+use super::socket::Reset;
+use crate::proxy::client::{Client, Under};
 use crate::proxy::exchange::{After, HeadFault};
 use crate::proxy::gateway::Gateway;
-use bytes::{BufMut, BytesMut};
+use bytes::BytesMut;
 use pingora_core::protocols::Stream;
 use pingora_core::protocols::http::ServerSession;
 use pingora_core::{BError, ErrorType};
+use std::future::poll_fn;
+use std::io;
+use std::mem::MaybeUninit;
 use std::net::IpAddr;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Poll, ready};
 use std::time::Duration;
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncRead, ReadBuf};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -21,6 +27,7 @@ const HEAD_ROOM: usize = 4 * 1024;
 
 pub(super) async fn serve(
     stream: Stream,
+    reset: Reset,
     peer: IpAddr,
     gateway: Arc<Gateway>,
     leaving: watch::Receiver<bool>,
@@ -34,8 +41,8 @@ pub(super) async fn serve(
         if !read_head(&mut session, peer, &gateway, &limits).await {
             return;
         }
-        let watch = Some(watch.clone());
-        let mut client = Client::new(session, watch, peer, leaving.clone());
+        let under = Some(Under { watch: watch.clone(), reset: reset.clone() });
+        let mut client = Client::new(session, under, peer, leaving.clone());
         // Boxed: a connection that waits for its next request must not keep this space.
         match Box::pin(gateway.exchange(&mut client)).await {
             After::Keep => {}
@@ -97,14 +104,35 @@ async fn reuse(session: ServerSession, limits: &ConnectionLimits) -> Option<Serv
     }
 }
 
-/// Wait for the first byte of a request. `None`: the client closed, or sent nothing `within` that
+/// Wait for the first bytes of a request. `None`: the client closed, or sent nothing `within` that
 /// time.
 async fn next_session(mut stream: Stream, within: Duration) -> Option<ServerSession> {
-    let first = timeout(within, stream.read_u8()).await.ok()?.ok()?;
-    // Not earlier: an idle connection needs no room.
-    let mut start = BytesMut::with_capacity(HEAD_ROOM);
-    start.put_u8(first);
+    let start = timeout(within, first_bytes(&mut stream)).await.ok()?.ok()?;
     Some(session_of(stream, start))
+}
+
+/// What one read gives. The room for it is on the stack of the poll that finds it, so an idle
+/// connection needs none.
+async fn first_bytes(stream: &mut Stream) -> io::Result<BytesMut> {
+    poll_fn(|context| {
+        let mut room = [const { MaybeUninit::uninit() }; HEAD_ROOM];
+        let mut read = ReadBuf::uninit(&mut room);
+        ready!(Pin::new(&mut *stream).poll_read(context, &mut read))?;
+        if read.filled().is_empty() {
+            return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
+        }
+        Poll::Ready(Ok(start_of(read.filled())))
+    })
+    .await
+}
+
+/// The start of a head with room for its rest. The request keeps it to its end, so one that is
+/// whole gets no more than it needs.
+fn start_of(bytes: &[u8]) -> BytesMut {
+    let whole = memchr::memmem::find(bytes, b"\r\n\r\n").is_some();
+    let mut start = BytesMut::with_capacity(if whole { bytes.len() } else { HEAD_ROOM });
+    start.extend_from_slice(bytes);
+    start
 }
 
 /// A session whose request begins with `start`.

@@ -8,6 +8,8 @@ mod ahead;
 mod detect;
 mod h1;
 mod h2;
+mod held;
+mod socket;
 
 use super::gateway::Gateway;
 use pingora_core::protocols::Stream;
@@ -18,6 +20,7 @@ use tokio::sync::watch;
 
 pub use ahead::Watch;
 pub use detect::Protocol;
+pub use socket::{ClientSocket, Reset};
 
 /// What a client may take its time over, and how much it may send.
 #[derive(Clone, Debug)]
@@ -33,9 +36,11 @@ pub struct ConnectionLimits {
 /// Serve `stream` until it ends. `leaving` turns true when this replica is about to go: answers
 /// then carry `Connection: close`, HTTP/2 connections get a graceful GOAWAY.
 ///
-/// `negotiated` is the protocol that TLS agreed on; without it the first bytes tell.
+/// `reset` is that of the [`ClientSocket`] beneath. `negotiated` is the protocol that TLS agreed on;
+/// without it the first bytes tell.
 pub async fn serve(
     mut stream: Stream,
+    reset: Reset,
     peer: IpAddr,
     negotiated: Option<Protocol>,
     gateway: Arc<Gateway>,
@@ -50,7 +55,7 @@ pub async fn serve(
         },
     };
     match protocol {
-        Protocol::Http1 => h1::serve(stream, peer, gateway, leaving).await,
+        Protocol::Http1 => h1::serve(stream, reset, peer, gateway, leaving).await,
         Protocol::Http2 => h2::serve(stream, peer, gateway, leaving).await,
     }
 }

@@ -8,8 +8,10 @@ use crate::core::headers::chosen_pod;
 use crate::core::retry::Failure;
 use crate::core::seldom::Seldom;
 use crate::core::shortage::is_own_shortage;
-use crate::core::stream::{EngineError, Progress, StreamTracker, TrackerOptions, plain_answer};
-use crate::proxy::engine::{EngineCall, Engines, is_event_stream};
+use crate::core::stream::{
+    EngineError, PlainAnswer, Progress, StreamTracker, TrackerOptions, plain_answer,
+};
+use crate::proxy::engine::{EngineCall, Engines, Unanswered, is_event_stream};
 use crate::proxy::gather::Gathered;
 use bytes::Bytes;
 use http::header;
@@ -55,6 +57,8 @@ pub(super) struct Reply {
 pub(super) enum ReplyBody {
     /// An SSE stream that shows progress, or whose head was held long enough.
     Stream { tracker: Box<StreamTracker>, ready: Vec<Bytes> },
+    /// A plain answer of an understood API that has come whole, and what it says.
+    Whole { body: Bytes, answer: PlainAnswer },
     /// Anything else; `read` has come so far.
     Plain { read: Bytes },
 }
@@ -69,7 +73,7 @@ pub(super) enum Lost {
     /// The slot was lost before anything was sent. No other engine may be asked either.
     NoSlot,
     /// The connection ended before an answer.
-    Unanswered { reused: bool },
+    Unanswered(Unanswered),
     /// An answer of 500 or above, read whole.
     Status { head: Box<ResponseHeader>, body: Bytes },
     /// An answer of 500 or above whose body never came whole.
@@ -88,9 +92,13 @@ impl Lost {
     /// In the words of the retry rules; the attempt was made `after` ago.
     pub fn as_failure(&self, after: Duration) -> Failure<'_> {
         match self {
-            Self::NotConnected { .. } | Self::NoSlot => Failure::NotConnected,
+            Self::NotConnected { refused: true } => Failure::Refused,
+            Self::NotConnected { refused: false } | Self::NoSlot => Failure::NotConnected,
             Self::OwnShortage => Failure::OwnShortage,
-            Self::Unanswered { reused } => Failure::Unanswered { reused: *reused, after },
+            Self::Unanswered(Unanswered::Untaken) => Failure::Untaken { after },
+            Self::Unanswered(how) => {
+                Failure::Unanswered { reused: *how == Unanswered::ReusedClosed, after }
+            }
             Self::Status { head, body } => Failure::Status { status: head.status.as_u16(), body },
             Self::HalfStatus(status) => Failure::Status { status: *status, body: b"" },
             Self::Early | Self::GivenUp => Failure::LostEarly,
@@ -115,17 +123,17 @@ pub(super) async fn attempt(
     if !head.headers.contains_key(header::HOST) {
         // From HTTP/1.0; in HTTP/1.1 there must be one.
         let host = head.insert_header(header::HOST, attempt.lease.address().to_string());
-        host.map_err(|_| Lost::Unanswered { reused: false })?;
+        host.map_err(|_| Lost::Unanswered(Unanswered::Lost))?;
     }
     if !question.permit.may_begin() {
         return Err(Lost::NoSlot);
     }
     if let Err(error) = call.ask(head, question.body).await {
         tracing::debug!(error = error.etype().as_str(), "no answer from the engine");
-        return Err(Lost::Unanswered { reused: call.reused() });
+        return Err(Lost::Unanswered(call.unanswered()));
     }
     let Some(head) = call.head().cloned() else {
-        return Err(Lost::Unanswered { reused: false });
+        return Err(Lost::Unanswered(Unanswered::Lost));
     };
     if question.gateway
         && let Some(pod) = chosen_pod(&head.headers)
@@ -223,11 +231,15 @@ async fn hold_plain(
 ) -> Result<Reply, Lost> {
     let mut body = Gathered::default();
     read_up_to(call, PLAIN_BODY, &mut body).await.map_err(|_| Lost::Early)?;
-    let read = body.into_bytes();
-    if question.tracker.hide_abort && call.is_done() && plain_answer(question.api, &read).aborted {
+    let body = body.into_bytes();
+    if !call.is_done() {
+        return Ok(Reply { head, body: ReplyBody::Plain { read: body } });
+    }
+    let answer = plain_answer(question.api, &body);
+    if question.tracker.hide_abort && answer.aborted {
         return Err(Lost::GivenUp);
     }
-    Ok(Reply { head, body: ReplyBody::Plain { read } })
+    Ok(Reply { head, body: ReplyBody::Whole { body, answer } })
 }
 
 /// Read until the body ends or `into` holds more than `limit`. Cancel-safe: `into` keeps what came.

@@ -113,7 +113,7 @@ impl Break {
 }
 
 /// A cut stream ended without its terminal event; `drain_cut` is kept for drains.
-fn cut_outcome(cause: CutCause) -> Outcome {
+pub(super) fn cut_outcome(cause: CutCause) -> Outcome {
     match cause {
         CutCause::Drain | CutCause::EndpointDrain => Outcome::DrainCut,
         CutCause::Operator | CutCause::Fence => Outcome::Truncated,

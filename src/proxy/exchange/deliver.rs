@@ -44,6 +44,11 @@ pub(super) async fn deliver(
             let reply = (*tracker, ready);
             deliver_stream(context, client, work, reply, &deadlines, api, account).await
         }
+        ReplyBody::Whole { body, answer } => {
+            account.answered(answer.usage);
+            work.end(engines).await;
+            finish(client, vec![body], End::of(answer.verdict())).await
+        }
         ReplyBody::Plain { read } => {
             let failed = reply.head.status.as_u16() >= 400;
             deliver_plain(context, client, work, read, failed, api, account).await

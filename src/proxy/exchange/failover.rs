@@ -8,7 +8,7 @@ use super::ingress::Request;
 use super::run::{Context, total_passed};
 use super::work::{Attempt, Work};
 use crate::admission::Permit;
-use crate::config::OnEngineAbort;
+use crate::config::{OnEngineAbort, PoolKind};
 use crate::core::cause::{CutCause, Selection};
 use crate::core::outcome::Outcome;
 use crate::core::reason::Reason;
@@ -17,9 +17,10 @@ use crate::core::retry::{End, Kind};
 use crate::core::stream::TrackerOptions;
 use crate::proxy::client::Client;
 use crate::proxy::heads::{Towards, engine_head};
-use crate::upstream::{EndpointLease, Next};
+use crate::upstream::{Attempts, EndpointLease, Next};
 use bytes::Bytes;
 use pingora_http::{RequestHeader, ResponseHeader};
+use std::pin::pin;
 use tokio::time::{Instant, sleep, sleep_until};
 
 /// What the client is to get.
@@ -44,17 +45,23 @@ pub(super) async fn find(
     let head = upstream_head(context, client, request, account)?;
     let Work { permit, attempt, .. } = work;
     let holder = permit.holder();
+    // Pinned where it is made: `select!` would move it several times, and it is large.
+    let mut search =
+        pin!(Search { context, request, head, first_byte, account, permit }.run(attempt));
     tokio::select! {
         biased;
-        found = Search { context, request, head, first_byte, account, permit }.run(attempt) => found,
+        found = &mut search => found,
         () = client.gone() => Err(Stop::Gone("first byte")),
         cause = holder.cut() => Err(Stop::cut(cause)),
-        () = sleep_until(context.total) => Err(Stop::Refuse(Outcome::TimedOut, total_passed())),
-        () = sleep_until(first_byte) => Err(Stop::Refuse(
-            Outcome::TimedOut,
-            Rejection::new(Reason::UpstreamTimeout, "The engine produced nothing in time."),
-        )),
+        () = sleep_until(context.total.min(first_byte)) => {
+            let late = if context.total <= first_byte { total_passed() } else { too_late() };
+            Err(Stop::Refuse(Outcome::TimedOut, late))
+        }
     }
+}
+
+fn too_late() -> Rejection {
+    Rejection::new(Reason::UpstreamTimeout, "The engine produced nothing in time.")
 }
 
 fn upstream_head(
@@ -74,6 +81,14 @@ fn upstream_head(
     })
 }
 
+/// How an attempt ended.
+enum Ended {
+    Reply(Box<Reply>),
+    /// Its endpoint leaves; the request goes on at this one.
+    Moved(EndpointLease),
+    Lost(Lost),
+}
+
 struct Search<'a> {
     context: &'a Context<'a>,
     request: &'a Request,
@@ -86,27 +101,24 @@ struct Search<'a> {
 impl Search<'_> {
     async fn run(mut self, slot: &mut Option<Attempt>) -> Result<Found, Stop> {
         let mut attempts = self.context.pool.attempts(kind(self.request, &self.head));
-        let mut last = None;
+        let (mut last, mut moved) = (None, None);
         loop {
-            let lease = match attempts.pick() {
+            let lease = match moved.take().map_or_else(|| attempts.pick(), Ok) {
                 Ok(lease) => lease,
                 Err(end) => return give_up(end, last),
             };
             self.chosen(&lease, attempts.number() > 1);
             let running = slot.insert(Attempt { lease, call: None });
             let asked = Instant::now();
-            let evicted = self.permit.holder().evicted();
-            let answer = tokio::select! {
-                biased;
-                answer = self.attempt(running) => answer,
-                () = evicted => Err(Lost::Evicted),
-            };
-            let lost = match answer {
-                Ok(reply) => {
-                    self.permit.holder().deliver();
-                    return Ok(Found::Reply(Box::new(reply)));
+            let lost = match self.attempt_here(running, &mut attempts).await {
+                Ended::Reply(reply) => return Ok(Found::Reply(reply)),
+                Ended::Moved(lease) => {
+                    self.context.gateway.engines.end(&mut running.call).await;
+                    *slot = None;
+                    moved = Some(lease);
+                    continue;
                 }
-                Err(lost) => lost,
+                Ended::Lost(lost) => lost,
             };
             if matches!(lost, Lost::NoSlot) {
                 return Err(slot_lost());
@@ -128,8 +140,45 @@ impl Search<'_> {
         }
     }
 
+    /// The attempt, for as long as its endpoint stays or the request has nowhere else to go.
+    async fn attempt_here(&mut self, running: &mut Attempt, attempts: &mut Attempts) -> Ended {
+        // The attempt has `running` until its end.
+        let here = running.lease.id().clone();
+        let mut leaving = pin!(running.lease.leaving());
+        let mut evicted = pin!(self.permit.holder().evicted());
+        let holder = self.permit.holder();
+        let mut attempt = pin!(self.attempt(running));
+        let mut may_leave = true;
+        loop {
+            tokio::select! {
+                biased;
+                answer = &mut attempt => return match answer {
+                    Ok(reply) => {
+                        holder.deliver();
+                        Ended::Reply(Box::new(reply))
+                    }
+                    Err(lost) => Ended::Lost(lost),
+                },
+                () = &mut evicted => return Ended::Lost(Lost::Evicted),
+                () = &mut leaving, if may_leave => {
+                    if let Some(lease) = attempts.move_from(&here) {
+                        tracing::debug!(from = %here, to = %lease.id(), "moved");
+                        return Ended::Moved(lease);
+                    }
+                    may_leave = false;
+                }
+            }
+        }
+    }
+
     fn chosen(&mut self, lease: &EndpointLease, again: bool) {
-        let selection = if again { Selection::Retry } else { Selection::LeastRequest };
+        let pool = self.context.pool.spec();
+        let selection = match (pool.kind, pool.endpoints.len()) {
+            _ if again => Selection::Retry,
+            (PoolKind::Gateway, _) => Selection::Gateway,
+            (PoolKind::Engines, 1) => Selection::Only,
+            (PoolKind::Engines, _) => Selection::LeastRequest,
+        };
         self.context.gateway.telemetry.selected(self.context.pool.id(), selection);
         self.permit.holder().set_endpoint(lease.id().clone());
         self.account.endpoint = Some(lease.id().clone());

@@ -213,8 +213,19 @@ fn unreadable(error: &pingora_core::Error) -> Stop {
             Reason::BadRequest,
             "The chunked framing of the request body is malformed.",
         )),
+        _ if is_own_reset(error) => Stop::refuse(Rejection::new(
+            Reason::BadRequest,
+            "The request body is not as long as its Content-Length says.",
+        )),
         _ => Stop::Gone("body"),
     }
+}
+
+/// Whether our side has reset the HTTP/2 stream because of its body (RFC 9113 §8.1.1). The client
+/// hears the reset, not the answer; the refusal is counted all the same.
+fn is_own_reset(error: &pingora_core::Error) -> bool {
+    let cause = error.cause.as_ref().and_then(|cause| cause.downcast_ref::<h2::Error>());
+    cause.is_some_and(|cause| cause.is_reset() && cause.is_library())
 }
 
 fn expects_continue(head: &RequestHeader) -> bool {

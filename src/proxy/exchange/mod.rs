@@ -94,23 +94,15 @@ enum Stop {
 impl Stop {
     /// Cut before anything reached the client.
     fn cut(cause: CutCause) -> Self {
-        let (outcome, reason, message) = match cause {
-            CutCause::Operator => {
-                (Outcome::Truncated, Reason::Draining, "The request was ended by an operator.")
-            }
-            CutCause::Fence => {
-                let message = "This replica lost its quota lease.";
-                (Outcome::Truncated, Reason::QuotaUnavailable, message)
-            }
-            CutCause::Drain => {
-                (Outcome::DrainCut, Reason::Draining, "This replica is shutting down.")
-            }
+        let (reason, message) = match cause {
+            CutCause::Operator => (Reason::CutByOperator, "The request was ended by an operator."),
+            CutCause::Drain => (Reason::Draining, "This replica is shutting down."),
             CutCause::EndpointDrain => {
-                let message = "The engine shut down before its first token.";
-                (Outcome::DrainCut, Reason::NoEndpoint, message)
+                (Reason::NoEndpoint, "The engine of this request is being taken out of service.")
             }
+            CutCause::Fence => (Reason::QuotaUnavailable, "This replica lost its quota lease."),
         };
-        Self::Refuse(outcome, Rejection::new(reason, message))
+        Self::Refuse(broken::cut_outcome(cause), Rejection::new(reason, message))
     }
 
     /// Refused before anything was asked of an engine.

@@ -7,7 +7,7 @@
 //! interval. Dropping the [`Keeper`] ends the task and its visits.
 
 mod probe;
-mod resolve;
+pub(super) mod resolve;
 #[cfg(test)]
 mod tests;
 

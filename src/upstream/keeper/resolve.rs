@@ -11,13 +11,13 @@ use tokio::time::timeout;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Looks names up.
-pub(super) trait Resolve: Send + Sync {
+pub(in crate::upstream) trait Resolve: Send + Sync {
     /// The addresses of `host:port`, in the order of preference.
     fn resolve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<SocketAddr>>>;
 }
 
 /// The system's resolver.
-pub(super) struct Dns;
+pub(in crate::upstream) struct Dns;
 
 impl Resolve for Dns {
     fn resolve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<SocketAddr>>> {

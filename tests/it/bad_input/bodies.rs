@@ -7,6 +7,7 @@ use crate::support::request::{Request, chat};
 use crate::support::wire::{Ending, Wire};
 use crate::support::{Setup, eventually};
 use bytes::Bytes;
+use serde_json::json;
 
 fn chunked(chunks: &str) -> Vec<u8> {
     [post("").head("transfer-encoding: chunked\r\n"), chunks.as_bytes().to_vec()].concat()
@@ -194,12 +195,18 @@ async fn an_http2_length_that_lies_is_refused() {
     let body = Bytes::from(chat(1, false));
     for length in [body.len() - 1, body.len() + 1] {
         let mut connection = H2::connect(rig.gate.proxy).await;
-        let request = post(body.clone()).header("content-length", &length.to_string());
+        let id = format!("length-{length}");
+        let request = post(body.clone()).header("content-length", &length.to_string()).id(&id);
         let mut call = connection.open(&request, false).await;
         call.write(body.clone(), true);
         if let Some((status, _)) = call.head().await {
             assert!((400..500).contains(&status), "{length}: {status}");
         }
+        let line = rig.gate.line_of(&id).await;
+        assert_eq!(
+            (&line["outcome"], &line["reason"]),
+            (&json!("rejected"), &json!("bad_request"))
+        );
         // The connection, or at least the port, goes on.
         let mut next = H2::connect(rig.gate.proxy).await;
         let mut call = next.send(&post(body.clone())).await;
@@ -209,6 +216,26 @@ async fn an_http2_length_that_lies_is_refused() {
     let posts = rig.engine.requests().iter().filter(|seen| seen.method == "POST").count();
     assert_eq!(posts, 2, "the two honest ones");
     rig.gate.all_slots_free(CAP, &rig.engine).await;
+}
+
+/// A client that resets its stream in the middle of the body has left, whatever it announced.
+#[tokio::test]
+async fn half_an_http2_body_and_a_reset_is_a_client_that_left() {
+    let rig = Rig::start().await;
+    let body = Bytes::from(chat(1, false));
+    for announced in [false, true] {
+        let id = format!("left-{announced}");
+        let mut request = post(body.clone()).id(&id);
+        if announced {
+            request = request.header("content-length", &body.len().to_string());
+        }
+        let mut connection = H2::connect(rig.gate.proxy).await;
+        let mut call = connection.open(&request, false).await;
+        call.write(body.slice(..10), false);
+        call.reset();
+        assert_eq!(rig.gate.line_of(&id).await["outcome"], "client_cancelled");
+    }
+    assert_eq!(rig.asked(), 0);
 }
 
 /// A body nobody has read does not become a request.

@@ -50,6 +50,55 @@ async fn a_model_is_unknown_or_forbidden_before_a_slot_is_taken() {
     assert_eq!(metrics.outcome("rejected"), metrics.sum("streamgate_arrivals_total"));
 }
 
+/// Everything under `/v1/messages` is Anthropic's, whether it is understood or not: its refusals
+/// have that shape, in every stage.
+#[tokio::test]
+async fn refusals_below_messages_have_their_shape() {
+    let mut engine = Scripted::start().await;
+    let setup = Setup::new(&[engine.addr])
+        .model("sim")
+        .tenant("a", "max_in_flight: 1")
+        .pool("health: {interval: 1h}")
+        .with("limits: {body: 4KiB, header: 16KiB}");
+    let gate = Gate::start(setup).await;
+    let mut running = Call::start(Proto::H1, gate.proxy, &post(chat_with("sim"))).await;
+    let mut taken = engine.next().await;
+    let known = chat_with("sim");
+    for path in ["/v1/messages", "/v1/messages/count_tokens", "/v1//messages/%62atches?limit=1"] {
+        let request = |body: &str| Request::post(path, "a", body);
+        let cases = [
+            (request(&known).without_key(), 401, "authentication_error"),
+            (request(&chat_with("nope")), 404, "not_found_error"),
+            (request(&"x".repeat(5000)), 413, "request_too_large"),
+            (request(&known).header("x-long", &"y".repeat(20_000)), 431, "invalid_request_error"),
+            (request(&known), 429, "rate_limit_error"),
+        ];
+        for (request, status, kind) in cases {
+            for proto in Proto::ALL {
+                let answer = crate::support::ask(proto, gate.proxy, &request).await;
+                if proto == Proto::H2c && status == 431 && answer.headers.is_empty() {
+                    continue;
+                }
+                let (at, body) = (format!("{path}, {proto:?}, {status}"), answer.json());
+                assert_eq!((answer.status, &body["type"]), (status, &json!("error")), "{at}");
+                assert_eq!(body["error"]["type"], kind, "{at}");
+                assert_eq!(body["request_id"], *answer.headers["x-request-id"], "{at}");
+            }
+        }
+    }
+    let last = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{}";
+    taken.write(last).await;
+    assert_eq!(running.answer().await.status, 200);
+    drop(taken);
+    // The engine goes without a word.
+    for path in ["/v1/messages", "/v1/messages/count_tokens"] {
+        let mut call = Call::start(Proto::H1, gate.proxy, &Request::post(path, "a", &*known)).await;
+        drop(engine.next().await);
+        let answer = call.answer().await;
+        assert_eq!((answer.status, &answer.json()["error"]["type"]), (502, &json!("api_error")));
+    }
+}
+
 /// Spellings that servers behind the gate read as `/v1/chat/completions`.
 const SPELLINGS: [&str; 12] = [
     "/v1/chat/completions",

@@ -27,12 +27,21 @@ pub const STREAM_HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-strea
 
 impl Scripted {
     pub async fn start() -> Self {
+        Self::listen(true).await
+    }
+
+    /// One that hands a request over when its head has come, and leaves the body unread.
+    pub async fn start_unread() -> Self {
+        Self::listen(false).await
+    }
+
+    async fn listen(whole: bool) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let addr = listener.local_addr().unwrap();
         let (send, requests) = mpsc::unbounded_channel();
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(take(stream, send.clone()));
+                tokio::spawn(take(stream, whole, send.clone()));
             }
         });
         Self { addr, requests, _task: AbortOnDropHandle::new(task) }
@@ -49,9 +58,9 @@ impl Scripted {
     }
 }
 
-async fn take(mut stream: TcpStream, to: mpsc::UnboundedSender<Taken>) {
+async fn take(mut stream: TcpStream, whole: bool, to: mpsc::UnboundedSender<Taken>) {
     let _ = stream.set_nodelay(true);
-    if let Some((head, body)) = read_request(&mut stream).await {
+    if let Some((head, body)) = read_request(&mut stream, whole).await {
         if head.starts_with("GET /health ") {
             let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
         } else {
@@ -60,7 +69,7 @@ async fn take(mut stream: TcpStream, to: mpsc::UnboundedSender<Taken>) {
     }
 }
 
-async fn read_request(stream: &mut TcpStream) -> Option<(String, Vec<u8>)> {
+async fn read_request(stream: &mut TcpStream, whole: bool) -> Option<(String, Vec<u8>)> {
     let mut bytes = Vec::new();
     let end = loop {
         if let Some(at) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
@@ -72,7 +81,7 @@ async fn read_request(stream: &mut TcpStream) -> Option<(String, Vec<u8>)> {
     let length = head.split("\r\n").find_map(|line| line.strip_prefix("content-length: "));
     let length: usize = length.map_or(0, |length| length.parse().unwrap());
     let mut body = bytes.split_off(end);
-    while body.len() < length {
+    while whole && body.len() < length {
         (stream.read_buf(&mut body).await.ok()? > 0).then_some(())?;
     }
     // The path keeps its case.
@@ -119,9 +128,33 @@ impl Taken {
         }
     }
 
+    /// Read on until the other side has closed; what comes is part of the request.
+    pub async fn drained(&mut self) {
+        let mut bytes = vec![0; 64 * 1024];
+        let read = async { while matches!(self.stream.read(&mut bytes).await, Ok(1..)) {} };
+        bounded("the proxy closes", read).await;
+    }
+
+    /// Bytes of the next read of the request.
+    pub async fn read_some(&mut self) -> usize {
+        let mut bytes = vec![0; 64 * 1024];
+        bounded("more of the request", self.stream.read(&mut bytes)).await.unwrap()
+    }
+
+    /// Send FIN; nothing is read.
+    pub async fn half_close(&mut self) {
+        self.stream.shutdown().await.unwrap();
+    }
+
+    /// Its close will be a reset.
+    pub fn reset(&self) {
+        socket2::SockRef::from(&self.stream).set_linger(Some(std::time::Duration::ZERO)).unwrap();
+    }
+
     /// The next request on the same connection.
     pub async fn again(mut self) -> Option<Self> {
-        let (head, body) = bounded("the next request", read_request(&mut self.stream)).await?;
+        let (head, body) =
+            bounded("the next request", read_request(&mut self.stream, true)).await?;
         Some(Self { head, body, stream: self.stream })
     }
 }

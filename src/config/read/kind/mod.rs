@@ -4,11 +4,13 @@
 mod address;
 mod measure;
 mod secret;
+mod service;
 mod words;
 
 pub(in crate::config) use address::{cidr, endpoint, header_name, socket};
 pub(in crate::config) use measure::{duration, size, whole};
 pub(in crate::config) use secret::{key_hash, redis_url, variable};
+pub(in crate::config) use service::{dns_label, service_port};
 pub use words::is_label;
 pub(in crate::config) use words::{flag, key_prefix, label, one_of, path, text, url_path};
 

@@ -193,7 +193,7 @@ fn the_histories_meet_what_they_are_about() {
     };
     let light = Story { caps: LARGE, load: 0.01, ..calm };
     let rough = Story { network, flush: 40, restart: 40, kill: 80, freeze: 80, cut: 80, ..calm };
-    let long = Story { ends: 0.001, ..rough };
+    let long = Story { ends: 0.001, freeze: 160, cut: 160, ..rough };
     let cut_off = Story { cut: 400, kill: 0, flush: 0, restart: 0, ..long };
     let mut seen = std::collections::BTreeMap::new();
     for seed in 1..=4 {
