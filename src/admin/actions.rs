@@ -27,7 +27,7 @@ pub struct Wait {
 }
 
 impl Wait {
-    fn limit(&self, default: Duration) -> Result<Duration, Refusal> {
+    pub(super) fn limit(&self, default: Duration) -> Result<Duration, Refusal> {
         let Some(text) = &self.wait else { return Ok(default) };
         match humantime::parse_duration(text) {
             Ok(limit) if limit <= MAX_WAIT => Ok(limit),
@@ -88,7 +88,7 @@ async fn begin_and_wait(admin: &Admin, seat: &Seat, query: Query_) -> Result<Dra
     })
 }
 
-fn too_many_wait() -> Refusal {
+pub(super) fn too_many_wait() -> Refusal {
     let message = "the drain has begun, but too many calls wait for it already; see /api/v1/state";
     Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "too_many_wait", message)
 }
@@ -114,7 +114,7 @@ pub async fn cut(
     Err(Refusal::new(StatusCode::NOT_FOUND, "no_such_request", message))
 }
 
-fn permit(
+pub(super) fn permit(
     admin: &Admin,
     action: Action,
     call: &'static str,

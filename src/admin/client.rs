@@ -81,6 +81,32 @@ impl DrainReport {
     }
 }
 
+/// How the drain of an endpoint ended.
+#[derive(Clone, Debug, Deserialize)]
+pub struct EndpointDrainReport {
+    pub drained: bool,
+    pub state: String,
+    pub waited_seconds: f64,
+    pub in_flight: u64,
+    pub confirmed: u64,
+    /// Whether every live replica is known.
+    pub fleet_known: bool,
+    #[serde(default)]
+    pub replicas: Vec<serde_json::Value>,
+}
+
+impl EndpointDrainReport {
+    /// 0: drained; 2: the deadline passed.
+    pub const fn exit_code(&self) -> u8 {
+        if self.drained { 0 } else { 2 }
+    }
+}
+
+/// As one segment of a path.
+fn escaped(text: &str) -> impl fmt::Display {
+    percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC)
+}
+
 impl AdminClient {
     /// A client for `url` (`http://host:port`); `token` is the content of `admin.token_file`,
     /// needed for changes from elsewhere than loopback.
@@ -122,6 +148,21 @@ impl AdminClient {
     /// reports; anything else is an error. Dropping the future ends the waiting, not the drain.
     pub async fn drain(&self, wait: Duration) -> Result<DrainReport, ClientError> {
         let path = format!("/api/v1/drain?wait={}ms", wait.as_millis());
+        let (status, body) = self.call(Method::POST, &path, wait + DRAIN_MARGIN).await?;
+        match status {
+            StatusCode::OK | StatusCode::GATEWAY_TIMEOUT => self.parse(&body),
+            _ => Err(self.refused(status, &body)),
+        }
+    }
+
+    /// `POST /api/v1/endpoints/{endpoint}/drain`: the same for an engine endpoint, fleet-wide.
+    pub async fn drain_endpoint(
+        &self,
+        endpoint: &str,
+        wait: Duration,
+    ) -> Result<EndpointDrainReport, ClientError> {
+        let path =
+            format!("/api/v1/endpoints/{}/drain?wait={}ms", escaped(endpoint), wait.as_millis());
         let (status, body) = self.call(Method::POST, &path, wait + DRAIN_MARGIN).await?;
         match status {
             StatusCode::OK | StatusCode::GATEWAY_TIMEOUT => self.parse(&body),

@@ -9,6 +9,7 @@ pub mod access;
 mod actions;
 mod answers;
 pub mod client;
+mod endpoint_drain;
 mod page;
 mod places;
 mod routes;
@@ -17,6 +18,7 @@ mod stall;
 pub mod status;
 
 use crate::core::drain_port::DrainPort;
+use crate::core::endpoint_drain_port::EndpointDrains;
 use crate::core::observe::Observe;
 use crate::telemetry::Telemetry;
 use access::Access;
@@ -32,6 +34,8 @@ pub struct Admin {
     pub observe: Arc<dyn Observe>,
     pub telemetry: Arc<Telemetry>,
     pub drain: Arc<dyn DrainPort>,
+    /// The drains of engine endpoints.
+    pub endpoints: Arc<dyn EndpointDrains>,
     /// Who may change something.
     pub access: Access,
     /// Version of the binary.

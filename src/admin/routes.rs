@@ -2,7 +2,7 @@
 
 use super::answers::{Refusal, common_headers};
 use super::places::Seat;
-use super::{Admin, actions, page};
+use super::{Admin, actions, endpoint_drain, page};
 use crate::core::observe::{DrainPhase, HolderState, State as Now};
 use crate::telemetry;
 use axum::extract::{Request, State};
@@ -28,6 +28,10 @@ pub fn router(admin: Arc<Admin>) -> Router {
         .route("/api/v1/holders", get(holders))
         .route("/api/v1/holders/{request_id}", delete(actions::cut))
         .route("/api/v1/drain", post(actions::drain))
+        .route(
+            "/api/v1/endpoints/{endpoint}/drain",
+            post(endpoint_drain::drain).delete(endpoint_drain::restore),
+        )
         .fallback(no_such_path)
         .method_not_allowed_fallback(async || wrong_method())
         .layer(middleware::from_fn(contain_panic))
@@ -64,6 +68,7 @@ async fn state(State(admin): State<Arc<Admin>>) -> Json<Now> {
         pools: observe.pools(),
         store: observe.store(),
         drain: observe.drain(),
+        endpoint_drains: admin.endpoints.states(),
     })
 }
 

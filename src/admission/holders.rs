@@ -9,7 +9,7 @@ use crate::core::cause::CutCause;
 use crate::core::ids::{EndpointId, ModelName, RequestId, TenantId};
 use crate::core::observe::HolderState;
 use crate::core::sync::lock;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use tokio::sync::watch;
@@ -36,11 +36,29 @@ struct Entry {
     request_id: RequestId,
     tenant: TenantId,
     model: Option<ModelName>,
-    endpoint: Mutex<Option<EndpointId>>,
+    place: Mutex<Place>,
     started: Instant,
     tokens: AtomicU64,
     cut: CancellationToken,
     cause: OnceLock<CutCause>,
+}
+
+/// Where a request runs.
+#[derive(Debug, Default)]
+struct Place {
+    endpoint: Option<EndpointId>,
+    /// The engine behind it, if the endpoint is a gateway and said which it chose.
+    pod: Option<EndpointId>,
+    /// The client has seen something of the answer from here.
+    delivers: bool,
+    /// The request must leave.
+    evicted: CancellationToken,
+}
+
+impl Place {
+    fn is(&self, endpoint: &EndpointId) -> bool {
+        self.endpoint.as_ref() == Some(endpoint) || self.pod.as_ref() == Some(endpoint)
+    }
 }
 
 impl Entry {
@@ -78,9 +96,38 @@ impl Holders {
         self.cut_where(cause, |entry| entry.request_id.as_str() == request_id)
     }
 
-    /// Cut every holder that runs on `endpoint`; how many there were.
+    /// Cut every holder that runs on `endpoint`, also as a pod behind a gateway; how many there
+    /// were.
     pub fn cut_endpoint(&self, endpoint: &EndpointId, cause: CutCause) -> usize {
-        self.cut_where(cause, |entry| lock(&entry.endpoint).as_ref() == Some(endpoint))
+        self.cut_where(cause, |entry| lock(&entry.place).is(endpoint))
+    }
+
+    /// `endpoint` reached its deadline. Whoever has shown its client nothing yet must leave it, and
+    /// may go elsewhere; all others are cut. How many there were.
+    pub fn evict_endpoint(&self, endpoint: &EndpointId) -> usize {
+        let entries = self.entries();
+        let evicted = entries.iter().filter(|entry| {
+            let place = lock(&entry.place);
+            let here = place.is(endpoint);
+            if here && place.delivers {
+                entry.cut(CutCause::EndpointDrain);
+            } else if here {
+                place.evicted.cancel();
+            }
+            here
+        });
+        evicted.count()
+    }
+
+    /// How many holders run on `endpoint`, also as a pod behind a gateway.
+    pub fn on_endpoint(&self, endpoint: &EndpointId) -> u64 {
+        let entries = self.entries();
+        entries.iter().filter(|entry| lock(&entry.place).is(endpoint)).count() as u64
+    }
+
+    /// The pods behind gateways on which holders run, each once.
+    pub fn pods(&self) -> BTreeSet<EndpointId> {
+        self.entries().iter().filter_map(|entry| lock(&entry.place).pod.clone()).collect()
     }
 
     /// Cut every holder; how many there were.
@@ -131,7 +178,7 @@ impl Holders {
             request_id,
             tenant,
             model,
-            endpoint: Mutex::default(),
+            place: Mutex::default(),
             started: now,
             tokens: AtomicU64::new(0),
             cut: CancellationToken::new(),
@@ -159,7 +206,7 @@ impl Entry {
             request_id: self.request_id.clone(),
             tenant: self.tenant.clone(),
             model: self.model.clone(),
-            endpoint: lock(&self.endpoint).clone(),
+            endpoint: lock(&self.place).endpoint.clone(),
             age_seconds: now.saturating_duration_since(self.started).as_secs_f64(),
             tokens: self.tokens.load(Ordering::Relaxed),
         }
@@ -224,7 +271,33 @@ impl Holder {
 
     /// An endpoint was chosen (again).
     pub fn set_endpoint(&self, endpoint: EndpointId) {
-        *lock(&self.entry.endpoint) = Some(endpoint);
+        *lock(&self.entry.place) = Place { endpoint: Some(endpoint), ..Place::default() };
+    }
+
+    /// Resolves when the request must leave the endpoint it has now, of which the client has seen
+    /// nothing yet.
+    pub fn evicted(&self) -> impl Future<Output = ()> + Send + use<> {
+        lock(&self.entry.place).evicted.clone().cancelled_owned()
+    }
+
+    /// From now on the client sees the answer, so the request can leave its endpoint no more, only
+    /// be cut.
+    pub fn deliver(&self) {
+        let mut place = lock(&self.entry.place);
+        place.delivers = true;
+        if place.evicted.is_cancelled() {
+            self.entry.cut(CutCause::EndpointDrain);
+        }
+    }
+
+    /// The request must leave its endpoint and cannot go elsewhere.
+    pub fn cut_with_endpoint(&self) {
+        self.entry.cut(CutCause::EndpointDrain);
+    }
+
+    /// The chosen endpoint is a gateway, and this is the engine that it chose.
+    pub fn set_pod(&self, pod: EndpointId) {
+        lock(&self.entry.place).pod = Some(pod);
     }
 
     /// `count` more output tokens were delivered.

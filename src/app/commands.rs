@@ -25,8 +25,8 @@ pub fn status(args: StatusArgs) -> ExitCode {
 
 /// Drain a replica and wait. Exit code 0 drained, 2 the deadline passed.
 pub fn drain(args: DrainArgs) -> ExitCode {
-    if args.endpoint.is_some() {
-        return finish(Err("--endpoint is not supported by this version".to_owned()));
+    if let Some(endpoint) = &args.endpoint {
+        return drain_endpoint(&args, endpoint);
     }
     finish(block_on(async {
         let client = AdminClient::new(&args.admin, token())?;
@@ -37,6 +37,29 @@ pub fn drain(args: DrainArgs) -> ExitCode {
             format!(
                 "not drained after {:.1} s: {} in flight, {} queued",
                 report.waited_seconds, report.in_flight, report.queued
+            )
+        };
+        writeln!(std::io::stdout(), "{text}")?;
+        Ok(ExitCode::from(report.exit_code()))
+    }))
+}
+
+/// Drain an endpoint fleet-wide and wait. The same exit codes.
+fn drain_endpoint(args: &DrainArgs, endpoint: &str) -> ExitCode {
+    finish(block_on(async {
+        let client = AdminClient::new(&args.admin, token())?;
+        let report = client.drain_endpoint(endpoint, args.wait).await?;
+        let confirmed = format!("{} of {} replicas", report.confirmed, report.replicas.len());
+        let text = if report.drained {
+            format!(
+                "{endpoint} drained after {:.1} s, confirmed by {confirmed}",
+                report.waited_seconds
+            )
+        } else {
+            let known = if report.fleet_known { "" } else { "; other replicas are out of reach" };
+            format!(
+                "{endpoint} not drained after {:.1} s: {} in flight, confirmed by {confirmed}{known}",
+                report.waited_seconds, report.in_flight
             )
         };
         writeln!(std::io::stdout(), "{text}")?;

@@ -1,13 +1,14 @@
 //! Wires the parts of one process from one configuration.
 
 use super::descriptors::Descriptors;
+use super::engines::EngineSide;
 use super::observer::Observer;
 use super::store::Store;
 use crate::admission::{AdmissionController, HoldEstimates, Holders};
 use crate::config::Config;
 use crate::core::ids::ModelName;
 use crate::core::policy::ModelSet;
-use crate::lifecycle::Lifecycle;
+use crate::lifecycle::{EndpointDrainHandle, Lifecycle};
 use crate::proxy::{EngineTimeouts, Engines, Gateway, Live, Parts};
 use crate::telemetry::{Labels, Params, Telemetry, TelemetryError};
 use crate::upstream::Pools;
@@ -61,6 +62,14 @@ impl Process {
             engine_connections: descriptors.engines,
         });
         Ok(Self { config, gateway, telemetry, admission, holders, pools, store, descriptors })
+    }
+
+    /// Follow what all replicas say of engine endpoints. Must be called inside a runtime.
+    pub fn endpoint_drains(&self) -> EndpointDrainHandle {
+        let side = EngineSide { pools: self.pools.clone(), holders: self.holders.clone() };
+        let board = self.store.board(&self.config.quota, &self.telemetry);
+        let name = format!("{:032x}", rand::random::<u128>());
+        EndpointDrainHandle::start(&name, self.config.drain.cut_margin, Arc::new(side), board)
     }
 
     /// The process as an operator sees it.

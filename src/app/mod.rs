@@ -4,6 +4,7 @@ pub mod cli;
 pub mod commands;
 mod compose;
 mod descriptors;
+mod engines;
 mod listener;
 mod observer;
 mod reload;

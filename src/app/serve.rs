@@ -9,7 +9,7 @@ use super::tls::TlsAcceptor;
 use crate::admin::Admin;
 use crate::admin::access::Access;
 use crate::config::{self, Config};
-use crate::lifecycle::Lifecycle;
+use crate::lifecycle::{EndpointDrainHandle, Lifecycle};
 use crate::telemetry::logging::{self, LogFormat, LogParams};
 use std::io::Write;
 use std::path::Path;
@@ -17,6 +17,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// How long the start waits to hear what drains.
+const FIRST_READ: Duration = Duration::from_secs(1);
 /// How long the runtime may take to stop after the last answer.
 const STOP: Duration = Duration::from_millis(500);
 /// How long the last records may take to reach the disk.
@@ -70,11 +72,14 @@ async fn run(process: Process, path: &Path) -> Result<u8, Failure> {
     };
     let lifecycle = Lifecycle::start(&config.drain, process.admission.clone());
     signals::forward(lifecycle.clone())?;
-    let admin = Arc::new(admin(&process, &lifecycle));
+    let endpoints = process.endpoint_drains();
+    let admin = Arc::new(admin(&process, &lifecycle, &endpoints));
     let reloader = Reloader::new(path, process.clone(), admin.clone())?;
     process.pools.keep();
     let max_clients = process.descriptors.clients;
     process.store.ready().await;
+    // What drains already is not chosen by the first request.
+    endpoints.ready(FIRST_READ).await;
     tracing::info!(
         version = VERSION,
         proxy = %proxy_port.local_addr()?,
@@ -99,18 +104,20 @@ async fn run(process: Process, path: &Path) -> Result<u8, Failure> {
         never = door.open() => match never {},
         never = reloader.run() => match never {},
     };
+    endpoints.close();
     process.store.leave().await;
     // A blocked drain call gets its answer.
     let _ = serving_admin.await;
     Ok(code)
 }
 
-fn admin(process: &Process, lifecycle: &Lifecycle) -> Admin {
+fn admin(process: &Process, lifecycle: &Lifecycle, endpoints: &EndpointDrainHandle) -> Admin {
     let config = &process.config;
     Admin {
         observe: Arc::new(process.observer(lifecycle.clone())),
         telemetry: process.telemetry.clone(),
         drain: Arc::new(lifecycle.clone()),
+        endpoints: Arc::new(endpoints.clone()),
         access: Access::new(
             config.admin.token.as_ref().map(config::Secret::expose),
             config.drain.http_prestop,

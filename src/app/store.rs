@@ -3,9 +3,10 @@
 use crate::admission::Holders;
 use crate::config::{Quota, StoreKind};
 use crate::core::cause::CutCause;
+use crate::core::endpoint_drain_port::DrainBoard;
 use crate::core::quota::QuotaStore;
-use crate::quota::memory::MemoryStore;
-use crate::quota::redis::{Hooks, RedisStore};
+use crate::quota::memory::{LocalBoard, MemoryStore};
+use crate::quota::redis::{Hooks, RedisBoard, RedisStore};
 use crate::telemetry::Telemetry;
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,6 +39,16 @@ impl Store {
                     }),
                 };
                 Self::Redis(RedisStore::start(quota, hooks))
+            }
+        }
+    }
+
+    /// The board on which replicas that share the store agree what drains.
+    pub fn board(&self, quota: &Quota, telemetry: &Arc<Telemetry>) -> Arc<dyn DrainBoard> {
+        match self {
+            Self::Memory(_) => Arc::new(LocalBoard::new()),
+            Self::Redis(store) => {
+                Arc::new(RedisBoard::new(quota, Arc::clone(store), telemetry.clone()))
             }
         }
     }

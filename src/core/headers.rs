@@ -5,7 +5,7 @@
 //! this hop or tell of the inside. Names are compared with `_` read as `-`, since some servers
 //! fold the two.
 
-use super::ids::RequestId;
+use super::ids::{EndpointId, RequestId};
 use http::{HeaderMap, HeaderName};
 use std::borrow::Cow;
 
@@ -111,6 +111,19 @@ pub fn client_request_id(headers: &HeaderMap) -> Option<RequestId> {
     let fits = (1..=REQUEST_ID_BYTES).contains(&id.len())
         && id.bytes().all(|b| b.is_ascii_alphanumeric() || b"._:-".contains(&b));
     fits.then(|| RequestId::from(id))
+}
+
+/// The engine that a gateway says it chose, as `host:port`: AIBrix's `target-pod-ip`, or
+/// `target-pod` where that is an address.
+pub fn chosen_pod(headers: &HeaderMap) -> Option<EndpointId> {
+    let named = ["target-pod-ip", "target-pod"].into_iter();
+    let mut values = named.filter_map(|name| headers.get(name)?.to_str().ok());
+    values.find(|value| is_address(value)).map(EndpointId::from)
+}
+
+fn is_address(text: &str) -> bool {
+    let fits = |(host, port): (&str, &str)| !host.is_empty() && port.parse::<u16>().is_ok();
+    text.len() <= 256 && text.rsplit_once(':').is_some_and(fits)
 }
 
 #[cfg(test)]

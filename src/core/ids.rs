@@ -58,6 +58,11 @@ name! {
     RequestId
 }
 
+name! {
+    /// One life of a replica between two leases, as a shared store knows it.
+    ReplicaId
+}
+
 impl TenantId {
     /// Stands for "nobody we know" in metrics and logs; no tenant may be configured under it.
     pub const UNKNOWN: &'static str = "unknown";

@@ -9,6 +9,8 @@ pub mod cause;
 pub mod discovery;
 pub mod drain;
 pub mod drain_port;
+pub mod endpoint_drain;
+pub mod endpoint_drain_port;
 pub mod endpoint_health;
 pub mod facts;
 pub mod headers;

@@ -1,6 +1,7 @@
 //! What an operator may see of the running process: plain values, read from their owners at the
 //! moment of asking. The admin API serialises them; field names are a contract.
 
+use super::endpoint_drain::EndpointDrainState;
 use super::ids::{EndpointId, ModelName, PoolId, RequestId, TenantId};
 use super::policy::Mode;
 use super::quota::StoreStatus;
@@ -133,6 +134,8 @@ pub struct State {
     pub pools: Vec<PoolState>,
     pub store: StoreStatus,
     pub drain: DrainState,
+    /// Endpoints that drain, also pods behind a gateway.
+    pub endpoint_drains: Vec<EndpointDrainState>,
 }
 
 /// Reads the owners. Implemented by the composition root, used by admin and metrics.

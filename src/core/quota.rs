@@ -126,11 +126,14 @@ pub enum StoreOp {
     Set,
     /// Read what the fleet holds.
     Look,
+    /// Say and read what drains.
+    Drain,
 }
 
 impl StoreOp {
     /// Every operation, in declaration order.
-    pub const ALL: [Self; 5] = [Self::Connect, Self::Join, Self::Beat, Self::Set, Self::Look];
+    pub const ALL: [Self; 6] =
+        [Self::Connect, Self::Join, Self::Beat, Self::Set, Self::Look, Self::Drain];
 
     /// The `op` label value.
     pub const fn as_str(self) -> &'static str {
@@ -140,6 +143,7 @@ impl StoreOp {
             Self::Beat => "beat",
             Self::Set => "set",
             Self::Look => "look",
+            Self::Drain => "drain",
         }
     }
 }

@@ -5,9 +5,12 @@
 //! what the machine says (close the queue, cut the streams). Everybody else holds a
 //! [`Lifecycle`], a cheap handle, or a `watch` from it. Nothing here waits for a connection.
 
+mod endpoints;
 mod owner;
 #[cfg(test)]
 mod tests;
+
+pub use endpoints::EndpointDrainHandle;
 
 use crate::config;
 use crate::core::drain::DrainRules;

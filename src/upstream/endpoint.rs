@@ -113,6 +113,9 @@ impl Endpoint {
         let before = lock(&self.known).address.replace(address);
         if before != Some(address) {
             tracing::info!(endpoint = %self.id, %address, "endpoint resolved");
+            if before.is_some() {
+                self.judge(EndpointHealth::moved);
+            }
         }
     }
 
@@ -152,6 +155,10 @@ impl Endpoint {
 
     pub(super) fn order_drain(&self) {
         self.judge(EndpointHealth::order_drain);
+    }
+
+    pub(super) fn mark_from_fleet(&self, since: std::time::Instant) {
+        self.judge(|health, now| health.mark_from_fleet(since, now));
     }
 
     pub(super) fn restore(&self) {

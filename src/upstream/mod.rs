@@ -20,6 +20,8 @@
 //! * The choice and the count are one step: no endpoint gets more than its limit from this
 //!   process. It neither blocks nor does I/O; names are resolved and health is probed by the
 //!   pool's one keeper task.
+//! * An endpoint that drains by an order is not chosen until it is served again, also if a reload
+//!   removes it and brings it back ([`Pools::stop`]); what was chosen before is counted by then.
 //! * Where endpoints are not listed, the pool's one finder task follows their source and tells the
 //!   pool (`discovery`). What the source says of an endpoint and what requests and probes see of it
 //!   are kept apart: it is chosen only if neither speaks against it.

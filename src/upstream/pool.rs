@@ -14,6 +14,7 @@ use crate::core::retry_budget::RetryBudget;
 use crate::core::routing::{Candidate, NoChoice, least_in_flight};
 use crate::core::sync::lock;
 use arc_swap::ArcSwap;
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::sync::Notify;
@@ -32,6 +33,11 @@ pub struct Pool {
     /// Its endpoints are known: they are listed, or were found once.
     known: AtomicBool,
     keeper: Arc<Notify>,
+    /// Names that drain by an order, whether or not they are endpoints at the moment. Locked
+    /// inside `endpoints`.
+    ordered: Mutex<HashSet<EndpointId>>,
+    /// Rings when an endpoint may have changed its state.
+    changes: Notify,
 }
 
 impl Pool {
@@ -56,6 +62,8 @@ impl Pool {
             endpoints: Mutex::default(),
             budget: Mutex::new(budget),
             keeper: Arc::new(Notify::new()),
+            ordered: Mutex::default(),
+            changes: Notify::new(),
         };
         pool.set_endpoints(&spec.endpoints);
         Arc::new(pool)
@@ -132,10 +140,18 @@ impl Pool {
                 Arc::new(Endpoint::new(found, rules, count, Arc::clone(&self.keeper)))
             });
         }
+        let discovers = self.spec.load().discovery.is_some();
+        let mut ordered = lock(&self.ordered);
         for gone in known {
             self.tell(&gone.id, "endpoint removed");
             gone.left();
+            if discovers {
+                // The pod is gone; what was ordered of it is not for the next one at its address.
+                ordered.remove(&gone.id);
+            }
         }
+        let ordered = |one: &&Arc<Endpoint>| ordered.contains(&one.id);
+        endpoints.iter().filter(ordered).for_each(|one| one.order_drain());
     }
 
     /// What is listed was told by whoever lists it.
@@ -199,9 +215,36 @@ impl Pool {
         DemandGuard { _counted: self.demand.up() }
     }
 
-    /// Stop choosing `endpoint`; requests on it go on. `false`: it is not of this pool.
+    /// Stop choosing `endpoint`; requests on it go on. Whatever was chosen before is counted when
+    /// this returns. `false`: it is not of this pool.
     pub fn drain_endpoint(&self, endpoint: &str) -> bool {
-        self.find(endpoint).map(|endpoint| endpoint.order_drain()).is_some()
+        self.judge(endpoint, |endpoint| endpoint.order_drain())
+    }
+
+    /// The same until [`serve`](Self::serve), also if it becomes an endpoint only later.
+    pub fn stop(&self, endpoint: &EndpointId) {
+        let endpoints = lock(&self.endpoints);
+        lock(&self.ordered).insert(endpoint.clone());
+        endpoints.iter().filter(|known| known.id == *endpoint).for_each(|one| one.order_drain());
+    }
+
+    /// Undo [`stop`](Self::stop) and [`mark`](Self::mark).
+    pub fn serve(&self, endpoint: &EndpointId) {
+        let endpoints = lock(&self.endpoints);
+        lock(&self.ordered).remove(endpoint);
+        endpoints.iter().filter(|known| known.id == *endpoint).for_each(|one| one.restore());
+    }
+
+    /// Another replica was told by the engine at `since` that it shuts down. Whatever was chosen
+    /// before is counted when this returns.
+    pub fn mark(&self, endpoint: &EndpointId, since: std::time::Instant) {
+        self.judge(endpoint.as_str(), |endpoint| endpoint.mark_from_fleet(since));
+    }
+
+    /// Requests on `endpoint`, from the choice to the end of the engine's work; `None`: it is not
+    /// of this pool.
+    pub fn in_flight(&self, endpoint: &str) -> Option<u64> {
+        self.find(endpoint).map(|endpoint| endpoint.state(Instant::now()).in_flight)
     }
 
     /// Undo [`drain_endpoint`](Self::drain_endpoint), or a drain the engine itself announced.
@@ -232,7 +275,7 @@ impl Pool {
     }
 
     /// Whether the pool is one gateway that routes by itself.
-    pub(super) fn is_gateway(&self) -> bool {
+    pub fn is_gateway(&self) -> bool {
         self.spec.load().kind == PoolKind::Gateway
     }
 
@@ -247,6 +290,24 @@ impl Pool {
     /// Rings when an endpoint changed its state or the set changed.
     pub(super) fn bell(&self) -> &Notify {
         &self.keeper
+    }
+
+    /// Resolves when an endpoint may have changed its state since this call, or since the last
+    /// one resolved; the keeper must run. Cancel-safe.
+    pub async fn changed(&self) {
+        self.changes.notified().await;
+    }
+
+    /// For the keeper: it was woken.
+    pub(super) fn announce(&self) {
+        self.changes.notify_one();
+    }
+
+    /// Under the choice lock, so that no choice is half made.
+    fn judge(&self, endpoint: &str, judge: impl FnOnce(&Endpoint)) -> bool {
+        let endpoints = lock(&self.endpoints);
+        let known = endpoints.iter().find(|known| known.id.as_str() == endpoint);
+        known.map(|endpoint| judge(endpoint)).is_some()
     }
 
     fn find(&self, endpoint: &str) -> Option<Arc<Endpoint>> {

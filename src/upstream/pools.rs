@@ -5,11 +5,12 @@ use super::discovery::Finder;
 use super::keeper::Keeper;
 use super::pool::Pool;
 use crate::config;
-use crate::core::ids::PoolId;
+use crate::core::ids::{EndpointId, PoolId};
 use crate::core::observe::PoolState;
 use crate::core::sync::lock;
 use arc_swap::ArcSwap;
-use std::collections::HashMap;
+use futures::future::select_all;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
@@ -23,6 +24,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub struct Pools {
     pools: ArcSwap<Vec<Arc<Pool>>>,
     keepers: Mutex<HashMap<PoolId, Keeper>>,
+    /// Endpoints that drain by an order. Locked while the pools are replaced, so that a new pool
+    /// knows them before it can be found.
+    ordered: Mutex<HashSet<EndpointId>>,
     finders: Mutex<HashMap<PoolId, Finder>>,
     /// Until when endpoints that were never found keep the process from being ready; set by
     /// [`keep`](Self::keep).
@@ -41,6 +45,7 @@ impl Pools {
         Self {
             pools: ArcSwap::from_pointee(pools),
             keepers: Mutex::default(),
+            ordered: Mutex::default(),
             finders: Mutex::default(),
             patience: OnceLock::new(),
             settled: AtomicBool::new(false),
@@ -95,6 +100,7 @@ impl Pools {
     /// A reload: pools that stay keep their endpoints' health and all counts. Pools and endpoints
     /// that come back go on with the counts of what still runs.
     pub fn update<'c>(&self, specs: impl IntoIterator<Item = &'c Arc<config::Pool>>) {
+        let ordered = lock(&self.ordered);
         let known = self.pools.load();
         let keep_or_make =
             |spec: &Arc<config::Pool>| match known.iter().find(|pool| *pool.id() == spec.id) {
@@ -102,9 +108,14 @@ impl Pools {
                     pool.update(Arc::clone(spec));
                     Arc::clone(pool)
                 }
-                None => Pool::over(Arc::clone(spec), &self.counts),
+                None => {
+                    let pool = Pool::over(Arc::clone(spec), &self.counts);
+                    ordered.iter().for_each(|endpoint| pool.stop(endpoint));
+                    pool
+                }
             };
         self.pools.store(Arc::new(specs.into_iter().map(keep_or_make).collect()));
+        drop(ordered);
         let kept = !lock(&self.keepers).is_empty();
         if kept {
             self.keep();
@@ -126,6 +137,32 @@ impl Pools {
     pub fn of_endpoint(&self, endpoint: &str) -> Option<Arc<Pool>> {
         let has = |pool: &&Arc<Pool>| pool.endpoint_phase(endpoint).is_some();
         self.pools.load().iter().find(has).map(Arc::clone)
+    }
+
+    /// Stop choosing `endpoint` until [`serve`](Self::serve), in whatever pool it is or comes to
+    /// be. Whatever was chosen before is counted when this returns.
+    pub fn stop(&self, endpoint: &EndpointId) {
+        let mut ordered = lock(&self.ordered);
+        ordered.insert(endpoint.clone());
+        self.pools.load().iter().for_each(|pool| pool.stop(endpoint));
+    }
+
+    /// Undo [`stop`](Self::stop), or a drain the engine itself announced.
+    pub fn serve(&self, endpoint: &EndpointId) {
+        let mut ordered = lock(&self.ordered);
+        ordered.remove(endpoint);
+        self.pools.load().iter().for_each(|pool| pool.serve(endpoint));
+    }
+
+    /// Resolves when an endpoint may have changed its state since this call, or since the last
+    /// one resolved. Cancel-safe.
+    pub async fn changed(&self) {
+        let pools = self.all();
+        let changes: Vec<_> = pools.iter().map(|pool| Box::pin(pool.changed())).collect();
+        if changes.is_empty() {
+            return std::future::pending().await;
+        }
+        select_all(changes).await;
     }
 
     /// Every pool, in the configuration's order.

@@ -25,6 +25,7 @@ pub(super) fn spec(endpoints: &[&str]) -> config::Pool {
         credential: None,
         health: Health::of(PoolKind::Engines),
         retries: Retries::default(),
+        engine_shutdown_timeout: None,
     }
 }
 

@@ -16,6 +16,7 @@ mod cancel;
 mod discovery;
 mod drain;
 mod early;
+mod endpoint_drain;
 mod failover;
 mod headers;
 mod identity;
@@ -24,6 +25,8 @@ mod loads;
 mod observe;
 mod panic;
 mod queue;
+#[path = "../quota/support/server.rs"]
+mod redis_server;
 mod reload;
 mod sdk;
 mod shortage;

@@ -99,10 +99,12 @@ async fn a_holder_is_cut_once() {
 }
 
 /// Every call that changes something.
-const CHANGES: [(&str, &str); 3] = [
+const CHANGES: [(&str, &str); 5] = [
     ("POST", "/api/v1/drain?wait=1ms"),
     ("GET", "/prestop?wait=1ms"),
     ("DELETE", "/api/v1/holders/r-1"),
+    ("POST", "/api/v1/endpoints/10.0.0.7:8000/drain?wait=20ms"),
+    ("DELETE", "/api/v1/endpoints/10.0.0.7:8000/drain"),
 ];
 
 /// Nothing of the fakes was changed.

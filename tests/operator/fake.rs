@@ -4,6 +4,8 @@ use futures::future::BoxFuture;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use streamgate::core::drain_port::{DrainPort, DrainWait};
+use streamgate::core::endpoint_drain::EndpointDrainState;
+use streamgate::core::endpoint_drain_port::{EndpointDrains, EndpointWait, UnknownEndpoint};
 use streamgate::core::ids::{EndpointId, ModelName, PoolId, RequestId, TenantId};
 use streamgate::core::observe::{
     DrainPhase, DrainState, EndpointPhase, EndpointState, HolderState, Observe, PoolState,
@@ -233,5 +235,29 @@ impl Waiting {
 impl Drop for Waiting {
     fn drop(&mut self) {
         self.0.send_modify(|count| *count -= 1);
+    }
+}
+
+/// A process without endpoints; their drains are tested with the real binary (`tests/it`).
+pub struct NoEndpoints;
+
+impl EndpointDrains for NoEndpoints {
+    fn drain(
+        &self,
+        _: EndpointId,
+        _: Duration,
+    ) -> BoxFuture<'static, Result<EndpointWait, UnknownEndpoint>> {
+        Box::pin(async { Err(UnknownEndpoint { known: Vec::new() }) })
+    }
+
+    fn restore(
+        &self,
+        _: EndpointId,
+    ) -> BoxFuture<'static, Result<Option<EndpointDrainState>, UnknownEndpoint>> {
+        Box::pin(async { Err(UnknownEndpoint { known: Vec::new() }) })
+    }
+
+    fn states(&self) -> Vec<EndpointDrainState> {
+        Vec::new()
     }
 }

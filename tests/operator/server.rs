@@ -1,6 +1,6 @@
 //! An admin port on loopback over fakes; gone when dropped.
 
-use crate::fake::{self, Fake, FakeDrain};
+use crate::fake::{self, Fake, FakeDrain, NoEndpoints};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,6 +47,7 @@ impl Server {
             observe: Arc::clone(&seen) as _,
             telemetry: Arc::clone(&telemetry),
             drain: Arc::clone(&drain) as _,
+            endpoints: Arc::new(NoEndpoints),
             access,
             version: "1.2.3",
             default_wait: DEFAULT_WAIT,

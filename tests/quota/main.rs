@@ -10,6 +10,7 @@
 mod access;
 mod cost;
 mod crash;
+mod drain_board;
 mod fleet;
 mod forms;
 mod memory_loss;

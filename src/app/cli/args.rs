@@ -25,7 +25,7 @@ pub enum Command {
     /// Validate a configuration and prove the shutdown budget of manifests: everything that is
     /// wrong at once; exit 0 fine, 1 not, 66 manifests that cannot be read
     Check(CheckArgs),
-    /// Drain a replica; exit 0 drained, 2 deadline passed
+    /// Drain a replica, or an engine endpoint; exit 0 drained, 2 deadline passed
     Drain(DrainArgs),
     /// Show the state of a replica
     Status(StatusArgs),
@@ -63,7 +63,7 @@ pub struct DrainArgs {
     /// Admin API of the replica
     #[arg(long, value_name = "URL", default_value = ADMIN)]
     pub admin: String,
-    /// Drain this engine endpoint instead of the replica (not supported by this version)
+    /// Drain this engine endpoint, on all replicas, instead of the replica
     #[arg(long, value_name = "HOST:PORT", value_parser = endpoint)]
     pub endpoint: Option<String>,
     /// Longest wait, such as 150s

@@ -22,6 +22,7 @@ pub(super) fn build(pool: At<RawPool>, files: &Files<'_>) -> Pool {
         max_in_flight_per_endpoint: cap(raw.max_in_flight_per_endpoint),
         health: raw.health,
         retries: raw.retries,
+        engine_shutdown_timeout: Some(raw.engine_shutdown_timeout).filter(|t| !t.is_zero()),
     }
 }
 

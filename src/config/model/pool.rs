@@ -27,6 +27,9 @@ pub struct Pool {
     pub credential: Option<Secret>,
     pub health: Health,
     pub retries: Retries,
+    /// How long the engines go on after they were told to stop (vLLM's `--shutdown-timeout`).
+    /// What runs there is cut `drain.cut_margin` before; `None`: never by us.
+    pub engine_shutdown_timeout: Option<Duration>,
 }
 
 /// What the endpoints of a pool are.

@@ -9,6 +9,7 @@ use crate::config::read::kind::{
 use crate::config::read::{At, Section};
 use crate::core::discovery::PortRef;
 use std::path::PathBuf;
+use std::time::Duration;
 
 const KINDS: [(&str, PoolKind); 2] =
     [("engines", PoolKind::Engines), ("gateway", PoolKind::Gateway)];
@@ -47,6 +48,8 @@ pub(in crate::config) struct RawPool {
     /// `max_attempts` (1 to 10, default 3), `budget_percent` (0 to 100, default 20),
     /// `min_per_second` (0 to 1000, default 10).
     pub retries: Retries,
+    /// 0 s to 1 h; 0: streams are never cut at an engine's deadline. Default 0 s.
+    pub engine_shutdown_timeout: Duration,
 }
 
 /// One way to find endpoints.
@@ -74,6 +77,11 @@ pub(super) fn read(s: &mut Section<'_>) -> RawPool {
         api_key_file: s.optional("api_key_file", path),
         health: s.section("health", |s| health(s, kind)),
         retries: s.section("retries", retries),
+        engine_shutdown_timeout: s.or(
+            "engine_shutdown_timeout",
+            duration(Duration::ZERO..=HOUR),
+            Duration::ZERO,
+        ),
     }
 }
 

@@ -18,6 +18,7 @@ pub(super) fn check(raw: &RawConfig, report: &Report<'_>) {
         unique_source(pool, &mut sources_seen, report);
         gateway(pool, report);
         credential(pool, report);
+        shutdown(pool, raw, report);
         for endpoint in &pool.endpoints {
             unique_endpoint(endpoint, &mut endpoints, report);
         }
@@ -137,6 +138,23 @@ fn credential(pool: &At<RawPool>, report: &Report<'_>) {
             (format!("{}.api_key_env", pool.path), format!("{}.api_key_file", pool.path));
         report.contradiction(&file, &[&env], "api_key_env is given too", "keep one of the two");
     }
+}
+
+/// An engine whose streams are cut as soon as it is told to stop never gets to end one.
+fn shutdown(pool: &At<RawPool>, raw: &RawConfig, report: &Report<'_>) {
+    let (timeout, margin) = (pool.engine_shutdown_timeout, raw.drain.cut_margin);
+    if timeout.is_zero() || timeout > margin {
+        return;
+    }
+    report.contradiction(
+        &format!("{}.engine_shutdown_timeout", pool.path),
+        &["drain.cut_margin"],
+        format!(
+            "streams are cut drain.cut_margin ({}) before it, so they would have no time at all",
+            humantime::format_duration(margin)
+        ),
+        "give the engines' own `--shutdown-timeout`, longer than drain.cut_margin, or 0s",
+    );
 }
 
 /// One engine in two pools, or twice in one, would be counted twice and drained by half.

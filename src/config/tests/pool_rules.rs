@@ -25,6 +25,20 @@ fn names_are_unique_labels() {
 }
 
 #[test]
+fn an_engine_has_more_time_than_the_margin_of_a_cut() {
+    let with = |timeout| {
+        two(&format!("models: [x], engine_shutdown_timeout: {timeout}"), "models: [y]", "")
+    };
+    let problem =
+        "streams are cut drain.cut_margin (5s) before it, so they would have no time at all";
+    only(&with("5s"), &format!("pools[0].engine_shutdown_timeout: {problem}"));
+    let pools = valid(&with("30s")).pools;
+    let timeouts: Vec<_> = pools.iter().map(|pool| pool.engine_shutdown_timeout).collect();
+    assert_eq!(timeouts, [Some(std::time::Duration::from_secs(30)), None]);
+    assert_eq!(valid(&with("0s")).pools[0].engine_shutdown_timeout, None);
+}
+
+#[test]
 fn endpoints_are_addresses_listed_once_overall() {
     let text = two("models: [x]", "models: [y]", "").replace("h:2", "H:1");
     only(&text, "pools[1].endpoints[0]: the same endpoint as pools[0].endpoints[0]");

@@ -20,8 +20,11 @@
 //!   call the endpoint ready before, does so now.
 //! * Ready → Draining, *answered*: the engine gave vLLM's drain-time answer. Its health path goes
 //!   on saying 200 until the process is gone, so a healthy probe proves nothing here.
+//! * Ready, Down → Draining, *answered*, also when another replica had the answer, unless a newer
+//!   process was seen here since.
 //! * Ready, Down → Draining, *ordered*: an operator or the orchestrator said so.
-//! * Draining → Down, confirmed: a probe could not connect, so the process is gone. The next
+//! * Draining → Down, confirmed: a probe could not connect, or the endpoint's name leads to another
+//!   address, so the process is gone. The next
 //!   healthy probe is a new process, and the endpoint is Ready with a clean slate.
 //! * Draining → Ready: restored by an operator; or, for *answered* alone, the mark got older than
 //!   [`HealthRules::drain_mark`] (an engine that really still drains is marked again by its next
@@ -125,12 +128,14 @@ pub struct EndpointHealth {
     since: Instant,
     /// Exponent of the backoff.
     strikes: u32,
+    /// When a probe last found a process where there had been none.
+    renewed: Option<Instant>,
 }
 
 impl EndpointHealth {
     /// A new endpoint is Ready until something speaks against it.
     pub fn new(rules: HealthRules, now: Instant) -> Self {
-        Self { rules, state: State::Ready { failures: 0 }, since: now, strikes: 0 }
+        Self { rules, state: State::Ready { failures: 0 }, since: now, strikes: 0, renewed: None }
     }
 
     /// What operators see.
@@ -186,6 +191,7 @@ impl EndpointHealth {
             }
             (State::Ready { .. }, _) => self.go_down(true, now),
             (State::Down { .. }, Probe::Healthy) => {
+                self.renewed = Some(now);
                 self.enter(State::Ready { failures: 0 }, now);
             }
             (State::Down { .. }, _) => {
@@ -195,6 +201,25 @@ impl EndpointHealth {
             }
             (State::Draining { .. }, Probe::Unreachable) => self.go_down(true, now),
             (State::Draining { .. }, _) => {}
+        }
+    }
+
+    /// Its name leads to another address now. What drained was the process at the old one.
+    pub fn moved(&mut self, now: Instant) {
+        *self = self.at(now);
+        if matches!(self.state, State::Draining { .. }) {
+            self.go_down(true, now);
+        }
+    }
+
+    /// Another replica had the engine's drain answer at `since`. Void if a newer process was seen
+    /// here, or if such an answer is not believed any more.
+    pub fn mark_from_fleet(&mut self, since: Instant, now: Instant) {
+        *self = self.at(now);
+        let newer = self.renewed.is_some_and(|renewed| renewed > since);
+        let old = now.saturating_duration_since(since) >= self.rules.drain_mark;
+        if !newer && !old && !matches!(self.state, State::Draining { .. }) {
+            self.enter(State::Draining { ordered: false }, now);
         }
     }
 

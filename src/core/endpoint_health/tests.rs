@@ -44,6 +44,45 @@ impl Clocked {
 }
 
 #[test]
+fn another_address_of_the_same_name_is_another_process() {
+    let zero = Instant::now();
+    let at = |second| zero + Duration::from_secs(second);
+    let mut health = EndpointHealth::new(HealthRules::probed(Duration::from_secs(2)), zero);
+    health.moved(at(1));
+    assert_eq!(health.phase(at(1)), EndpointPhase::Ready, "nothing drained");
+    health.order_drain(at(2));
+    health.probed(Probe::Healthy, at(3), at(3));
+    assert_eq!(health.phase(at(3)), EndpointPhase::Draining);
+    health.moved(at(4));
+    assert_eq!(health.phase(at(4)), EndpointPhase::Down);
+    health.probed(Probe::Healthy, at(5), at(5));
+    assert_eq!(health.phase(at(5)), EndpointPhase::Ready);
+}
+
+#[test]
+fn a_drain_answer_to_another_replica_counts_unless_a_newer_process_was_seen() {
+    let zero = Instant::now();
+    let at = |second| zero + Duration::from_secs(second);
+    let rules = HealthRules::probed(Duration::from_secs(2));
+    // A replica that starts later knows nothing better.
+    let mut fresh = EndpointHealth::new(rules, at(10));
+    fresh.mark_from_fleet(at(5), at(11));
+    assert_eq!(fresh.phase(at(11)), EndpointPhase::Draining);
+
+    let mut renewed = EndpointHealth::new(rules, zero);
+    renewed.mark(Mark::Unreachable, at(6), at(6));
+    renewed.probed(Probe::Healthy, at(7), at(8));
+    renewed.mark_from_fleet(at(5), at(9));
+    assert_eq!(renewed.phase(at(9)), EndpointPhase::Ready);
+    renewed.mark_from_fleet(at(9), at(10));
+    assert_eq!(renewed.phase(at(10)), EndpointPhase::Draining);
+
+    let mut late = EndpointHealth::new(rules, zero);
+    late.mark_from_fleet(zero, at(600));
+    assert_eq!(late.phase(at(600)), EndpointPhase::Ready, "it is not believed any more");
+}
+
+#[test]
 fn a_passive_mark_makes_a_suspect_and_a_failed_probe_confirms_it() {
     let mut it = endpoint();
     assert_eq!(it.is(), (Ready, Standing::Ready));

@@ -20,6 +20,7 @@
 //! | answer lost before its first token | stream or read: once; answer: no | down | `upstream_unreachable` |
 //! | error event before the first token, of status 5xx | once | down, or draining | the engine's error |
 //! | the same, of status 4xx | no: the request's fault | – | the engine's error |
+//! | ended by us at its endpoint's deadline, before its first token | stream or read: once; answer: no | – | `no_endpoint` |
 //! | no answer in time | no: it may be at work | – | `upstream_timeout` |
 //! | the client has seen bytes | no | as above | broken |
 //! | none, but the endpoint leaves before the first token | stream: moved, unpaid | – | stays there |
@@ -79,6 +80,8 @@ pub enum Failure<'a> {
     /// The answer began with 200 and ended, or was given up by the engine, before its first
     /// token.
     LostEarly,
+    /// We ended it: its endpoint drains and reached its deadline.
+    Evicted,
     /// The answer began with 200 and its first word was an error event.
     EarlyError { status: Option<u16>, message: Option<&'a str> },
     /// No answer, or no first token, in time.
@@ -202,6 +205,7 @@ impl Attempts {
             Failure::Untaken { .. } | Failure::Unanswered { .. } | Failure::LostEarly => {
                 (lost, Some(Mark::Lost), unreachable)
             }
+            Failure::Evicted => (lost, None, End::Refuse(Reason::NoEndpoint)),
             Failure::Status { status, body } => self.weigh_status(status, body),
             Failure::EarlyError { status: Some(400..500), .. } => {
                 (Work::Unknown, None, End::PassOn)

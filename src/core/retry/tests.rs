@@ -1,6 +1,6 @@
 use super::Failure::{
-    EarlyError, LostEarly, NotConnected, OwnShortage, Refused, Status, TimedOut, Unanswered,
-    Untaken,
+    EarlyError, Evicted, LostEarly, NotConnected, OwnShortage, Refused, Status, TimedOut,
+    Unanswered, Untaken,
 };
 use super::*;
 use proptest::prelude::*;
@@ -97,6 +97,16 @@ fn an_unanswered_stream_or_read_is_repeated_once_and_an_answer_is_not() {
         let judgement = Attempts::new(3, kind, false).fail(unanswered(false, 0), false);
         assert_eq!(judgement, judged(lost, again, UNREACHABLE));
     }
+}
+
+#[test]
+fn what_leaves_an_endpoint_at_its_deadline_goes_elsewhere_once() {
+    let none = End::Refuse(Reason::NoEndpoint);
+    assert_eq!(first(Evicted), judged(None, true, none));
+    let mut attempts = Attempts::new(5, Kind::Stream, false);
+    assert!(attempts.fail(Evicted, false).again);
+    assert!(!attempts.fail(Evicted, false).again);
+    assert!(!Attempts::new(5, Kind::Answer, false).fail(Evicted, false).again);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 use super::work::Attempt;
 use crate::admission::Permit;
 use crate::core::api::Api;
+use crate::core::headers::chosen_pod;
 use crate::core::retry::Failure;
 use crate::core::seldom::Seldom;
 use crate::core::shortage::is_own_shortage;
@@ -42,6 +43,8 @@ pub(super) struct Question<'a> {
     pub first_byte: Instant,
     /// Asked before anything is sent: the slot may have been lost while we connected.
     pub permit: &'a Permit,
+    /// The endpoint chooses an engine by itself and says which.
+    pub gateway: bool,
 }
 
 /// An engine's answer, of which the client has seen nothing.
@@ -81,6 +84,8 @@ pub(super) enum Lost {
     EarlyError(EngineError),
     /// A plain answer of 200 that the engine gave up (`finish_reason: "abort"`).
     GivenUp,
+    /// The endpoint drains and reached its deadline.
+    Evicted,
 }
 
 impl Lost {
@@ -97,6 +102,7 @@ impl Lost {
             Self::Status { head, body } => Failure::Status { status: head.status.as_u16(), body },
             Self::HalfStatus(status) => Failure::Status { status: *status, body: b"" },
             Self::Early | Self::GivenUp => Failure::LostEarly,
+            Self::Evicted => Failure::Evicted,
             Self::EarlyError(error) => {
                 Failure::EarlyError { status: error.status, message: error.message.as_deref() }
             }
@@ -129,6 +135,11 @@ pub(super) async fn attempt(
     let Some(head) = call.head().cloned() else {
         return Err(Lost::Unanswered(Unanswered::Lost));
     };
+    if question.gateway
+        && let Some(pod) = chosen_pod(&head.headers)
+    {
+        question.permit.holder().set_pod(pod);
+    }
     match head.status.as_u16() {
         500.. => judge_error(call, head).await,
         200 if is_event_stream(&head) && question.api != Api::Plain => {

@@ -9,7 +9,7 @@ use super::run::{Context, total_passed};
 use super::work::{Attempt, Work};
 use crate::admission::Permit;
 use crate::config::{OnEngineAbort, PoolKind};
-use crate::core::cause::Selection;
+use crate::core::cause::{CutCause, Selection};
 use crate::core::outcome::Outcome;
 use crate::core::reason::Reason;
 use crate::core::rejection::Rejection;
@@ -129,6 +129,10 @@ impl Search<'_> {
             // The endpoint's count falls before the next choice.
             *slot = None;
             match next {
+                Next::GiveUp(_) if matches!(lost, Lost::Evicted) => {
+                    self.permit.holder().cut_with_endpoint();
+                    return Err(Stop::cut(CutCause::EndpointDrain));
+                }
                 Next::GiveUp(end) => return give_up(end, Some(lost)),
                 Next::Retry { pause } => sleep(pause).await,
             }
@@ -141,15 +145,21 @@ impl Search<'_> {
         // The attempt has `running` until its end.
         let here = running.lease.id().clone();
         let mut leaving = pin!(running.lease.leaving());
+        let mut evicted = pin!(self.permit.holder().evicted());
+        let holder = self.permit.holder();
         let mut attempt = pin!(self.attempt(running));
         let mut may_leave = true;
         loop {
             tokio::select! {
                 biased;
                 answer = &mut attempt => return match answer {
-                    Ok(reply) => Ended::Reply(Box::new(reply)),
+                    Ok(reply) => {
+                        holder.deliver();
+                        Ended::Reply(Box::new(reply))
+                    }
                     Err(lost) => Ended::Lost(lost),
                 },
+                () = &mut evicted => return Ended::Lost(Lost::Evicted),
                 () = &mut leaving, if may_leave => {
                     if let Some(lease) = attempts.move_from(&here) {
                         tracing::debug!(from = %here, to = %lease.id(), "moved");
@@ -189,6 +199,7 @@ impl Search<'_> {
             head_hold: config.timeouts.head_hold,
             first_byte: self.first_byte,
             permit: self.permit,
+            gateway: self.context.pool.is_gateway(),
         };
         let answer = attempt(&self.context.gateway.engines, &question, running).await;
         self.account.upstream_status = match &answer {

@@ -4,6 +4,10 @@
 //! none; a slot is owned by its guard, and dropping the guard (also while a panic unwinds) gives
 //! it back and wakes everybody who waits for its tenant or its pool. No operation fails.
 
+mod board;
+
+pub use board::LocalBoard;
+
 use crate::core::ids::{PoolId, TenantId};
 use crate::core::quota::{
     Acquired, QuotaStore, SlotGuard, SlotPath, SlotUsage, StoreError, StoreStatus,

@@ -44,6 +44,16 @@ impl Journal {
         }
     }
 
+    /// An exchange with the drain board failed.
+    pub fn board(&self, fault: &Fault) {
+        self.fault("drain", fault);
+    }
+
+    /// What failed works again: the next fault is told at once.
+    pub fn forget(&self) {
+        lock(&self.told).clear();
+    }
+
     /// Hints cannot be heard.
     pub fn deaf(&self, fault: &Fault) {
         let (server, error) = (&self.server, &fault.text);

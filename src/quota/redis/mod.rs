@@ -13,6 +13,7 @@
 //! A request that finds an unused slot here starts without an await. A slot's drop changes numbers
 //! in memory and wakes the owner; it never blocks and does no I/O.
 
+mod board;
 mod clock;
 mod fence;
 mod journal;
@@ -25,4 +26,5 @@ mod store;
 mod tests;
 mod wire;
 
+pub use board::RedisBoard;
 pub use store::{Hooks, RedisStore};

@@ -6,7 +6,7 @@ use super::shared::{OnCut, Question, Shared};
 use super::wire::Encoder;
 use super::{clock, fence, journal::Journal};
 use crate::config::{self, StrictFailover, WhenUnavailable};
-use crate::core::ids::{PoolId, TenantId};
+use crate::core::ids::{PoolId, ReplicaId, TenantId};
 use crate::core::quota::{
     Acquired, QuotaStore, SlotPath, SlotUsage, StoreError, StoreMeter, StoreStatus,
 };
@@ -93,6 +93,13 @@ impl RedisStore {
                 return false;
             }
         }
+    }
+}
+
+impl RedisStore {
+    /// This replica as the store knows it; `None` without a lease.
+    pub(super) fn incarnation(&self) -> Option<ReplicaId> {
+        self.shared.with(|machine, now| machine.incarnation(now).map(ReplicaId::from))
     }
 }
 

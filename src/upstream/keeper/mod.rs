@@ -67,7 +67,7 @@ impl Rounds {
             self.replan();
             let next_due = self.start_due();
             tokio::select! {
-                () = pool.bell().notified() => {}
+                () = pool.bell().notified() => pool.announce(),
                 Some(visited) = self.visits.next(), if !self.visits.is_empty() => {
                     self.visited(&visited);
                 }

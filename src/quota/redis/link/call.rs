@@ -46,6 +46,21 @@ impl Link {
         }
     }
 
+    /// Run a script by `named`, or by `whole` if the server does not know it, and wait at most
+    /// `within` for its answer. For what is no command of the protocol: nothing confirms it.
+    pub async fn run(mut self, named: Cmd, whole: Cmd, within: Duration) -> Result<Value, Fault> {
+        let run = async {
+            match self.wire.send(&named).await {
+                Err(error) if is_no_script(&error) => self.wire.send(&whole).await,
+                other => other,
+            }
+        };
+        match timeout(within, run).await {
+            Ok(answer) => Ok(answer?),
+            Err(_) => Err(Fault::new(StoreFault::Timeout, format!("no answer in {within:?}"))),
+        }
+    }
+
     async fn ask(&mut self, command: &Command) -> Result<Answer, Fault> {
         let confirm = self.confirm.filter(|_| command.raises());
         let value = match self.send(self.encoder.command(command, false), confirm).await {

@@ -83,14 +83,14 @@ fn seen(value: &Value) -> Option<FleetScope> {
     })
 }
 
-fn array(value: &Value) -> Option<&[Value]> {
+pub(super) fn array(value: &Value) -> Option<&[Value]> {
     match value {
         Value::Array(list) => Some(list),
         _ => None,
     }
 }
 
-fn text(value: &Value) -> Option<&str> {
+pub(super) fn text(value: &Value) -> Option<&str> {
     match value {
         Value::BulkString(bytes) => std::str::from_utf8(bytes).ok(),
         Value::SimpleString(text) => Some(text),
@@ -99,7 +99,7 @@ fn text(value: &Value) -> Option<&str> {
     }
 }
 
-fn number(value: &Value) -> Option<u64> {
+pub(super) fn number(value: &Value) -> Option<u64> {
     match value {
         Value::Int(n) => u64::try_from(*n).ok(),
         _ => None,
@@ -110,7 +110,7 @@ fn slots(value: &Value) -> Option<u32> {
     number(value).and_then(|n| u32::try_from(n).ok())
 }
 
-fn millis(value: &Value) -> Option<Duration> {
+pub(super) fn millis(value: &Value) -> Option<Duration> {
     number(value).map(Duration::from_millis)
 }
 

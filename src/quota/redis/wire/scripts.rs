@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 /// One script.
-pub(super) struct Script {
+pub(in crate::quota::redis) struct Script {
     pub text: &'static str,
     /// SHA-1 of the text, in hex: its name in EVALSHA.
     pub name: String,
@@ -26,4 +26,5 @@ macro_rules! script {
 pub(super) static JOIN: LazyLock<Script> = script!("../lua/join.lua");
 pub(super) static BEAT: LazyLock<Script> = script!("../lua/beat.lua");
 pub(super) static SET: LazyLock<Script> = script!("../lua/set.lua");
+pub(in crate::quota::redis) static BOARD: LazyLock<Script> = script!("../lua/board.lua");
 pub(super) static LOOK: LazyLock<Script> = script!("../lua/look.lua");

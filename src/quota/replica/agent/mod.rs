@@ -93,6 +93,11 @@ impl Agent {
         (self.life > 1 || self.deadline.is_some()) && !self.serving(now)
     }
 
+    /// The name of this incarnation.
+    pub fn incarnation(&self) -> &str {
+        &self.inc
+    }
+
     /// The store knows this incarnation.
     pub fn joined(&self) -> bool {
         self.generation.is_some()

@@ -53,6 +53,11 @@ impl Machine {
         status
     }
 
+    /// The incarnation that has a lease for ordinary slots, by its name in the store.
+    pub fn incarnation(&self, now: Moment) -> Option<&str> {
+        self.is_serving(now).then(|| self.ordinary.incarnation())
+    }
+
     /// Nothing is held, and the store knows it as far as can be told (R18).
     pub fn is_empty(&self) -> bool {
         self.ordinary.is_empty() && self.floor.as_ref().is_none_or(|floor| floor.is_empty())

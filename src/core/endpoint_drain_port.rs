@@ -1,0 +1,98 @@
+//! The ports of the engine drain: to the endpoints of this process, to the board that all
+//! replicas share, and to the drain itself.
+
+use super::endpoint_drain::{Dispatch, EndpointDrainState, Seen, Stage, View};
+use super::ids::EndpointId;
+use super::quota::StoreFault;
+use futures::future::BoxFuture;
+use std::time::{Duration, Instant};
+
+/// The endpoints of this process, as drains see them. Nothing here blocks or does I/O.
+pub trait EndpointsPort: Send + Sync {
+    /// One endpoint now.
+    fn seen(&self, endpoint: &EndpointId) -> Seen;
+
+    /// Endpoints that are not chosen because they drain, for whatever reason.
+    fn draining(&self) -> Vec<EndpointId>;
+
+    /// Every endpoint that can be named, for whoever misspelt one.
+    fn known(&self) -> Vec<EndpointId>;
+
+    /// Do not choose it any more, now or when it becomes an endpoint of a pool. What was chosen
+    /// before is counted when this returns.
+    fn stop(&self, endpoint: &EndpointId);
+
+    /// The same, because the engine said at `since` that it shuts down. Void if it is known to
+    /// have been replaced after that.
+    fn mark(&self, endpoint: &EndpointId, since: Instant);
+
+    /// Undo [`stop`](Self::stop) and [`mark`](Self::mark).
+    fn serve(&self, endpoint: &EndpointId);
+
+    /// End what runs there: upstream connections are closed; clients that have seen something are
+    /// told by an error event, the other requests may go elsewhere. How many requests there were;
+    /// their ends are not waited for.
+    fn cut(&self, endpoint: &EndpointId) -> usize;
+
+    /// Resolves when an endpoint may have begun to drain, or come back, since this call or since
+    /// the last one resolved. Cancel-safe.
+    fn changed(&self) -> BoxFuture<'_, ()>;
+}
+
+/// What all replicas share about drains: see [`endpoint_drain`](super::endpoint_drain).
+pub trait DrainBoard: Send + Sync {
+    /// Say and read, in one step, within the store's operation timeout (and the time for a
+    /// connection). Cancel-safe: a dropped exchange may have been executed all the same.
+    fn exchange(&self, dispatch: Dispatch) -> BoxFuture<'_, Result<View, StoreFault>>;
+
+    /// Resolves when the board may have changed since this call or since the last one resolved.
+    /// Only a hint: it may come late, or never. Cancel-safe.
+    fn changed(&self) -> BoxFuture<'_, ()>;
+
+    /// Whether others may say something here: a board of one process needs no looking.
+    fn is_shared(&self) -> bool;
+}
+
+/// How waiting for an endpoint's drain ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndpointWait {
+    /// Nothing of any live replica runs there, confirmed by each.
+    pub drained: bool,
+    pub state: EndpointDrainState,
+}
+
+impl EndpointWait {
+    /// An operator put the endpoint back in service while this waited.
+    pub fn was_restored(&self) -> bool {
+        self.state.state == Stage::Restored
+    }
+}
+
+/// No endpoint of this name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownEndpoint {
+    /// Those that there are.
+    pub known: Vec<EndpointId>,
+}
+
+/// Drains endpoints, fleet-wide.
+pub trait EndpointDrains: Send + Sync {
+    /// Order the drain of `endpoint`, or join the one under way, and wait at most `limit` for its
+    /// end. When the future is first polled the order is given; dropping it ends the waiting and
+    /// not the drain.
+    fn drain(
+        &self,
+        endpoint: EndpointId,
+        limit: Duration,
+    ) -> BoxFuture<'static, Result<EndpointWait, UnknownEndpoint>>;
+
+    /// Put `endpoint` back in service. Resolves once the board has the word, or after a short
+    /// while without. `Ok(None)`: it did not drain.
+    fn restore(
+        &self,
+        endpoint: EndpointId,
+    ) -> BoxFuture<'static, Result<Option<EndpointDrainState>, UnknownEndpoint>>;
+
+    /// Every endpoint that drains.
+    fn states(&self) -> Vec<EndpointDrainState>;
+}

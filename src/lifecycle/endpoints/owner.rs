@@ -1,0 +1,239 @@
+//! The task that owns this replica's side of all endpoint drains.
+
+use super::Command;
+use crate::core::endpoint_drain::{Action, Desk, Dispatch, EndpointDrainState, Stage, View};
+use crate::core::endpoint_drain_port::{DrainBoard, EndpointsPort};
+use crate::core::ids::EndpointId;
+use crate::core::quota::StoreFault;
+use futures::future::{BoxFuture, FutureExt};
+use rand::Rng;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep_until};
+
+/// How often this replica counts what it has at an endpoint that drains.
+const COUNT: Duration = Duration::from_millis(50);
+/// Without a hint, the board is read again after this: while something drains, and else.
+const READ_BUSY: Duration = Duration::from_millis(500);
+const READ_IDLE: Duration = Duration::from_secs(2);
+/// Pause after an exchange without an answer: while something drains, and else.
+const PAUSE: Duration = Duration::from_millis(100);
+const PAUSE_IDLE: Duration = Duration::from_secs(1);
+
+/// What everybody may know.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct States {
+    /// The board was read.
+    pub read: bool,
+    /// This process ends; nobody should wait for it.
+    pub closing: bool,
+    pub by_endpoint: BTreeMap<EndpointId, EndpointDrainState>,
+}
+
+impl States {
+    pub fn of(&self, endpoint: &EndpointId) -> Option<&EndpointDrainState> {
+        self.by_endpoint.get(endpoint)
+    }
+}
+
+pub(super) struct Owner {
+    desk: Desk,
+    endpoints: Arc<dyn EndpointsPort>,
+    board: Arc<dyn DrainBoard>,
+    inbox: mpsc::UnboundedReceiver<Command>,
+    states: watch::Sender<States>,
+    /// What the board was last told and took.
+    told: Option<Dispatch>,
+    read_at: Instant,
+}
+
+/// What woke the task.
+enum Woken {
+    Command(Option<Command>),
+    Answer(Result<View, StoreFault>),
+    Board,
+    Other,
+}
+
+type Exchange = Option<(Dispatch, BoxFuture<'static, Result<View, StoreFault>>)>;
+
+impl Owner {
+    pub fn new(
+        name: &str,
+        margin: Duration,
+        endpoints: Arc<dyn EndpointsPort>,
+        board: Arc<dyn DrainBoard>,
+        inbox: mpsc::UnboundedReceiver<Command>,
+    ) -> (Self, watch::Receiver<States>) {
+        let (states, receiver) = watch::channel(States::default());
+        let desk = Desk::new(name, margin);
+        let read_at = Instant::now();
+        (Self { desk, endpoints, board, inbox, states, told: None, read_at }, receiver)
+    }
+
+    /// Runs until the last handle is gone.
+    pub async fn run(mut self) {
+        let mut exchange: Exchange = None;
+        loop {
+            self.turn();
+            if exchange.is_none() {
+                exchange = self.next_exchange();
+            }
+            match self.wait(&mut exchange).await {
+                Woken::Command(None) => return,
+                Woken::Command(Some(command)) => self.command(command),
+                Woken::Answer(answer) => {
+                    let sent = exchange.take().map(|(dispatch, _)| dispatch);
+                    self.answered(sent, answer);
+                }
+                Woken::Board => self.read_at = Instant::now(),
+                Woken::Other => {}
+            }
+        }
+    }
+
+    /// Look around, do what follows, and tell everybody.
+    fn turn(&mut self) {
+        let now = Instant::now().into_std();
+        // First: what is to be served again must not look as if it drained by itself.
+        self.act();
+        for endpoint in self.endpoints.draining() {
+            self.desk.noticed(&endpoint, now);
+        }
+        self.act();
+        let endpoints = Arc::clone(&self.endpoints);
+        self.desk.look(now, |endpoint| endpoints.seen(endpoint));
+        self.act();
+        self.publish();
+    }
+
+    fn act(&mut self) {
+        for action in self.desk.take_actions() {
+            match &action {
+                Action::Stop(endpoint) => self.endpoints.stop(endpoint),
+                Action::Mark(endpoint, since) => self.endpoints.mark(endpoint, *since),
+                Action::Serve(endpoint) => self.endpoints.serve(endpoint),
+                Action::Cut(endpoint) => self.cut(endpoint),
+            }
+        }
+    }
+
+    fn cut(&self, endpoint: &EndpointId) {
+        let cut = self.endpoints.cut(endpoint);
+        let before = self.states.borrow().of(endpoint).map(|state| state.state);
+        if before != Some(Stage::Cut) {
+            tracing::warn!(%endpoint, cut, "the endpoint's deadline passed; its streams are cut");
+        }
+    }
+
+    fn publish(&self) {
+        let now = Instant::now().into_std();
+        let by_endpoint = self.desk.states(now, |endpoint| self.endpoints.seen(endpoint));
+        self.tell(&by_endpoint);
+        self.states.send_modify(|states| states.by_endpoint = by_endpoint);
+    }
+
+    /// Log what changed.
+    fn tell(&self, after: &BTreeMap<EndpointId, EndpointDrainState>) {
+        let before = self.states.borrow();
+        for (endpoint, state) in after {
+            let stage = before.of(endpoint).map(|state| (state.state, state.cause));
+            if stage != Some((state.state, state.cause)) {
+                let (to, in_flight) = (state.state.as_str(), state.in_flight);
+                let (confirmed, of) = (state.confirmed(), state.replicas.len());
+                let cause = state.cause;
+                tracing::info!(%endpoint, state = to, cause, in_flight, confirmed, of, "endpoint drain");
+            }
+        }
+    }
+
+    /// The next question to the board, if it is time for one: at once when there is something to
+    /// tell, else when it is to be read again.
+    fn next_exchange(&self) -> Exchange {
+        let now = Instant::now();
+        let dispatch = self.desk.dispatch(now.into_std(), |endpoint| self.endpoints.seen(endpoint));
+        let news = !dispatch.entries.is_empty()
+            || self.told.as_ref().is_none_or(|told| told.shares != dispatch.shares);
+        let failing = self.told.is_none() && now < self.read_at;
+        let due = now >= self.read_at || (news && !failing);
+        due.then(|| {
+            let (board, said) = (Arc::clone(&self.board), dispatch.clone());
+            (dispatch, async move { board.exchange(said).await }.boxed())
+        })
+    }
+
+    /// The next thing that happens. Cancel-safe in all its branches.
+    async fn wait(&mut self, exchange: &mut Exchange) -> Woken {
+        let busy = self.desk.is_busy();
+        let now = Instant::now();
+        let reading = exchange.is_some();
+        let next = if busy { (now + COUNT).min(self.read_at.max(now)) } else { self.read_at };
+        let next = if reading || next <= now { now + COUNT } else { next };
+        let answer = async {
+            match exchange {
+                Some((_, answer)) => answer.await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            command = self.inbox.recv() => Woken::Command(command),
+            answer = answer => Woken::Answer(answer),
+            () = self.board.changed() => Woken::Board,
+            () = self.endpoints.changed() => Woken::Other,
+            () = sleep_until(next) => Woken::Other,
+        }
+    }
+
+    fn command(&mut self, command: Command) {
+        match command {
+            Command::Order { endpoint, wait, at, done } => {
+                tracing::info!(%endpoint, wait_seconds = wait.as_secs_f64(), "endpoint drain ordered");
+                self.desk.order(&endpoint, wait, at.into_std());
+                self.turn();
+                // Whoever asked may have left.
+                let _ = done.send(());
+            }
+            Command::Restore { endpoint, at, done } => {
+                let drained = self.desk.restore(&endpoint, at.into_std());
+                self.turn();
+                let _ = done.send(drained);
+            }
+            Command::Close => {
+                self.states.send_modify(|states| states.closing = true);
+            }
+        }
+    }
+
+    fn answered(&mut self, sent: Option<Dispatch>, answer: Result<View, StoreFault>) {
+        let now = Instant::now();
+        match answer {
+            Ok(view) => {
+                self.desk.heard(view, now.into_std());
+                self.told = sent;
+                self.read_at = now + self.pause();
+                self.turn();
+                self.states.send_modify(|states| states.read = true);
+            }
+            Err(_) => {
+                self.desk.lost();
+                self.told = None;
+                let pause = if self.desk.is_busy() { PAUSE } else { PAUSE_IDLE };
+                self.read_at = now + jittered(pause);
+            }
+        }
+    }
+
+    fn pause(&self) -> Duration {
+        match (self.board.is_shared(), self.desk.is_busy()) {
+            (true, true) => jittered(READ_BUSY),
+            _ => jittered(READ_IDLE),
+        }
+    }
+}
+
+/// Up to a quarter earlier, so that replicas do not ask in step.
+fn jittered(pause: Duration) -> Duration {
+    pause.mul_f64(rand::rng().random_range(0.75..=1.0))
+}
