@@ -42,8 +42,7 @@ pub struct Pool {
 
 impl Pool {
     /// The pool of a configuration, all endpoints Ready as far as their addresses are known; with
-    /// `discovery` it has none before [`discovered`](Self::discovered). It stands alone: its counts
-    /// begin at zero.
+    /// `discovery` it has none before the first list. It stands alone: its counts begin at zero.
     pub fn new(spec: Arc<config::Pool>) -> Arc<Self> {
         Self::over(spec, &Arc::default())
     }

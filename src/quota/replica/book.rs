@@ -10,7 +10,7 @@ use crate::core::quota::{FullScope, SlotPath};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A scope of this replica's [`Book`].
+/// A scope of this replica's `Book`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ScopeId(usize);
 

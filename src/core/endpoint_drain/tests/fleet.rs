@@ -129,17 +129,20 @@ impl World {
         self.replicas.iter().filter(|r| r.alive).map(|r| r.id.clone()).collect()
     }
 
+    /// A call that was given up is executed late.
+    fn deliver(&mut self, which: usize) {
+        let Some((who, number, dispatch)) = self.late.get(which).cloned() else { return };
+        let (before, live) = (self.words(), self.live());
+        self.board.exchange((Some(&who), number), &dispatch, Some(live), self.now);
+        // A word that is executed late counts as said then, and so may win.
+        self.doubtful |= self.words() != before;
+    }
+
     fn step(&mut self, step: Step) {
         self.now += Duration::from_secs(1);
         let now = self.now;
         if let Step::Deliver { which } = step {
-            if let Some((who, number, dispatch)) = self.late.get(which).cloned() {
-                let (before, live) = (self.words(), self.live());
-                self.board.exchange((Some(&who), number), &dispatch, Some(live), now);
-                // A word that is executed late counts as said then, and so may win.
-                self.doubtful |= self.words() != before;
-            }
-            return;
+            return self.deliver(which);
         }
         if matches!(step, Step::Flush) {
             self.board = Board::default();
