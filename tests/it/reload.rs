@@ -1,6 +1,6 @@
 //! A reload while requests run and wait.
 
-use crate::support::{Api, BOUND, Call, Gate, Leave, Proto, Setup, eventually};
+use crate::support::{Api, BOUND, Call, Gate, Leave, Metrics, Proto, Setup, eventually};
 use std::net::SocketAddr;
 use std::time::Duration;
 use streamgate_loadtests::engine::{Engine, EngineConfig};
@@ -53,8 +53,13 @@ async fn a_lowered_pool_cap_holds_those_who_wait() {
     let gate = Gate::start(queueing(&engine, 4)).await;
     let mut running = streams(&gate, 4).await;
     engine.wait_stats(|stats| stats.in_flight == 4, BOUND).await.unwrap();
-    let mut waiting = streams(&gate, 5).await;
-    gate.metrics_when("five wait", |metrics| metrics.sum("streamgate_queued") == 5.0).await;
+    let mut waiting = Vec::new();
+    // One by one: they are served in the order of this list.
+    for place in 1..=5 {
+        waiting.extend(streams(&gate, 1).await);
+        let queued = |metrics: &Metrics| metrics.sum("streamgate_queued") == f64::from(place);
+        gate.metrics_when("one more waits", queued).await;
+    }
     gate.reload(&queueing(&engine, 1)).await;
     // Each end gives a slot that the new cap does not have, but for the last.
     for left in (1..4).rev() {

@@ -110,7 +110,8 @@ impl Mix {
         let first = stand(&self.gate, "a", "a-1").await;
         let mut second = stand(&self.gate, "a", "a-2").await;
         assert_eq!(self.a(Api::Chat.stream(1), "rejected").await, 429);
-        self.while_two_stand(&self.gate.metrics().await);
+        let demand = |metrics: &Metrics| metrics.sum("streamgate_pool_demand") == 2.0;
+        self.while_two_stand(&self.gate.metrics_when("the refused one has gone", demand).await);
 
         first.leave(Leave::Close).await;
         self.tell("a", "client_cancelled", 1);

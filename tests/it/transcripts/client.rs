@@ -222,9 +222,7 @@ fn compare(job: &Job, expected: &Expected, answer: &Answer) -> Faults {
     faults.equal(id, "status", answer.status, expected.status);
     faults.equal(id, "x-request-id", header("x-request-id"), Some(id));
     faults.equal(id, "reason", header("x-streamgate-reason"), expected.reason);
-    // Without chunks an HTTP/1.0 client can only tell by the event.
-    let whole = expected.whole || job.http10;
-    faults.equal(id, "ending", answer.ending == Ending::Whole, whole);
+    faults.equal(id, "ending", answer.ending == Ending::Whole, expected.whole);
     if expected.reason.is_some() {
         if job.capture.method != "HEAD" {
             compare_refusal(job, expected, &answer.body, &mut faults);
