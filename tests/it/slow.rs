@@ -1,6 +1,7 @@
 //! Slow and silent connections: each ends at its deadline, none holds a slot, and others are served
 //! meanwhile.
 
+use crate::support::h2::H2;
 use crate::support::request::Request;
 use crate::support::wire::{Ending, Wire};
 use crate::support::{Api, Call, Gate, Proto, Setup};
@@ -23,8 +24,6 @@ fn dawdler(n: usize) -> (Vec<u8>, Option<&'static str>) {
         0 => (Vec::new(), None),
         1 => (b"P".to_vec(), None),
         2 => (b"PRI * HTTP/2.0\r\n".to_vec(), None),
-        // A preface without anything after it is a connection without a stream, which may idle;
-        // half of its settings is not.
         3 => (b"PO".to_vec(), None),
         4 => (whole[..20].to_vec(), Some("408")),
         5 => (whole[..body - 4].to_vec(), Some("408")),
@@ -98,7 +97,7 @@ async fn a_slow_http2_body_has_its_deadline() {
     let engine = Engine::start(EngineConfig::default()).await.unwrap();
     let setup = Setup::new(&[engine.addr()]).tenant("a", "max_in_flight: 1");
     let gate = Gate::start(setup.with("timeouts: {client_body: 300ms}")).await;
-    let mut connection = crate::support::h2::H2::connect(gate.proxy).await;
+    let mut connection = H2::connect(gate.proxy).await;
     let request = Api::Chat.stream(3);
     for part in [&b""[..], &request.body()[..10]] {
         let mut call = connection.open(&request, false).await;
@@ -112,6 +111,56 @@ async fn a_slow_http2_body_has_its_deadline() {
     let mut call = connection.send(&request).await;
     assert_eq!(call.head().await.unwrap().0, 200, "others on the connection are served");
     assert_eq!(engine.stats().requests, 1);
+}
+
+/// An HTTP/2 client that begins a connection and never sends a whole request has its deadline too;
+/// one with a stream that runs, or that had its request, is left alone.
+#[tokio::test]
+async fn an_http2_connection_without_a_request_has_its_deadline() {
+    const HEAD: Duration = Duration::from_secs(1);
+    const GOAWAY: &[u8] = b"\x00\x00\x08\x07\x00\x00\x00\x00\x00";
+    const SETTINGS: &[u8] = b"\x00\x00\x00\x04\x00\x00\x00\x00\x00";
+    const UNFINISHED: &[u8] = b"\x00\x00\x02\x01\x00\x00\x00\x00\x01\x83\x86";
+    const PING: &[u8] = b"\x00\x00\x08\x06\x00\x00\x00\x00\x00abcdefgh";
+    let engine = Engine::start(EngineConfig::default()).await.unwrap();
+    let setup = Setup::new(&[engine.addr()]).tenant("a", "max_in_flight: 2");
+    let gate = Gate::start(setup.with("timeouts: {client_header: 1s}")).await;
+    let mut idle = H2::connect(gate.proxy).await;
+    let mut call = idle.send(&Api::Chat.stream(3)).await;
+    assert_eq!(call.head().await.unwrap().0, 200);
+    while call.piece().await.unwrap().is_some() {}
+    let mut busy = H2::connect(gate.proxy).await;
+    let mut running = busy.send(&Api::Chat.stream(100_000)).await;
+    assert_eq!(running.head().await.unwrap().0, 200);
+
+    let starts: [&[&[u8]]; 5] = [
+        &[],
+        &[SETTINGS],
+        &[SETTINGS, UNFINISHED],
+        &[SETTINGS, &UNFINISHED[..6]],
+        &[SETTINGS, PING],
+    ];
+    let hold = starts.map(|frames| async move {
+        let began = Instant::now();
+        let mut wire = Wire::connect(gate.proxy).await;
+        wire.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await;
+        wire.send(&frames.concat()).await;
+        let rest = tokio::time::timeout(LATEST, wire.raw_rest()).await;
+        let (heard, _) = rest.unwrap_or_else(|_| panic!("still open after {frames:?}"));
+        assert!(began.elapsed() >= HEAD, "{frames:?}: closed after {:?}", began.elapsed());
+        let told = heard.windows(GOAWAY.len()).any(|bytes| bytes == GOAWAY);
+        assert!(told || frames.is_empty(), "{frames:?}: {heard:?}");
+    });
+    futures::future::join_all(hold).await;
+
+    assert!(running.piece().await.expect("a stream that goes on").is_some());
+    for connection in [&mut idle, &mut busy] {
+        let mut call = connection.send(&Api::Chat.stream(3)).await;
+        assert_eq!(call.head().await.unwrap().0, 200);
+        while call.piece().await.unwrap().is_some() {}
+    }
+    running.reset();
+    gate.settled().await;
 }
 
 /// A byte now and then does not extend a deadline.

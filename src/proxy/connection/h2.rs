@@ -1,20 +1,21 @@
 //! Streams of one HTTP/2 connection, side by side, each in its own task.
 //!
 //! The connection's task drives all of its streams, so it lives until the client closes, breaks
-//! the protocol, idles, or this replica leaves and the last stream has ended.
+//! the protocol, sends no first request in time, idles, or this replica leaves and the last stream has ended.
 
+use super::ConnectionLimits;
 use crate::proxy::client::Client;
 use crate::proxy::gateway::Gateway;
 use pingora_core::protocols::http::ServerSession;
 use pingora_core::protocols::http::v2::server::{
-    H2Accept, HttpSession, default_h2_options, handshake,
+    H2Accept, H2Options, HttpSession, default_h2_options, handshake,
 };
 use pingora_core::protocols::{Digest, Stream};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 /// Streams that one connection may have open at once.
 const MAX_STREAMS: u32 = 256;
@@ -24,12 +25,16 @@ const STREAM_WINDOW: u32 = 256 * 1024;
 const CONNECTION_WINDOW: u32 = 1024 * 1024;
 /// Malformed streams after which the connection is closed, so that rejecting costs are bounded.
 const MAX_MALFORMED: u32 = 32;
+/// Time for a client without a stream to take leave once it got its GOAWAY.
+const PARTING: Duration = Duration::from_secs(1);
 
+/// Serve `stream`, whose first request head must be whole at `head_due`.
 pub(super) async fn serve(
     stream: Stream,
     peer: IpAddr,
     gateway: Arc<Gateway>,
     mut leaving: watch::Receiver<bool>,
+    head_due: Instant,
 ) {
     let limits = gateway.connection_limits();
     let digest = Arc::new(Digest {
@@ -38,19 +43,11 @@ pub(super) async fn serve(
         proxy_digest: stream.get_proxy_digest(),
         socket_digest: stream.get_socket_digest(),
     });
-    let mut options = default_h2_options();
-    options
-        .max_header_list_size(u32::try_from(limits.head_bytes).unwrap_or(u32::MAX))
-        .max_concurrent_streams(MAX_STREAMS)
-        .initial_window_size(STREAM_WINDOW)
-        .initial_connection_window_size(CONNECTION_WINDOW);
-    let Ok(Ok(mut connection)) = timeout(limits.head, handshake(stream, Some(options))).await
-    else {
-        return;
-    };
-    let open = OpenStreams::default();
+    let greeting = handshake(stream, Some(options(&limits)));
+    let Ok(Ok(mut connection)) = timeout_at(head_due, greeting).await else { return };
+    let open = OpenStreams::new(head_due, limits.idle);
     let mut malformed = 0;
-    let mut told = false;
+    let (mut told, mut parting) = (false, false);
     loop {
         let accepted = tokio::select! {
             biased;
@@ -61,7 +58,16 @@ pub(super) async fn serve(
                 continue;
             }
             accepted = HttpSession::from_h2_conn(&mut connection, digest.clone()) => accepted,
-            () = open.idle_for(limits.idle) => return,
+            () = open.overdue() => {
+                if parting {
+                    return;
+                }
+                // A request that is on its way just now is still served.
+                connection.graceful_shutdown();
+                (told, parting) = (true, true);
+                open.put_off(PARTING);
+                continue;
+            }
         };
         match accepted {
             Ok(Some(H2Accept::Session(session))) => {
@@ -76,6 +82,16 @@ pub(super) async fn serve(
             Ok(None) | Err(_) => return,
         }
     }
+}
+
+fn options(limits: &ConnectionLimits) -> H2Options {
+    let mut options = default_h2_options();
+    options
+        .max_header_list_size(u32::try_from(limits.head_bytes).unwrap_or(u32::MAX))
+        .max_concurrent_streams(MAX_STREAMS)
+        .initial_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW);
+    options
 }
 
 fn spawn_stream(
@@ -94,36 +110,94 @@ fn spawn_stream(
     });
 }
 
-/// Counts the open streams of a connection, so that only a connection without any can idle.
+/// Counts the open streams of a connection and knows until when it may be without any: the first
+/// until the head's deadline, a later one for the idle time after the last. Nothing but a request
+/// moves that moment: neither half a head, nor a malformed one, nor a ping.
 #[derive(Clone)]
-struct OpenStreams(Arc<watch::Sender<usize>>);
+struct OpenStreams {
+    state: Arc<watch::Sender<Streams>>,
+    idle: Duration,
+}
 
-impl Default for OpenStreams {
-    fn default() -> Self {
-        Self(Arc::new(watch::Sender::new(0)))
-    }
+struct Streams {
+    open: usize,
+    /// Of use only while none is open.
+    due: Instant,
 }
 
 /// One open stream; closed by drop.
 struct OpenStream(OpenStreams);
 
 impl OpenStreams {
+    fn new(first_due: Instant, idle: Duration) -> Self {
+        Self { state: Arc::new(watch::Sender::new(Streams { open: 0, due: first_due })), idle }
+    }
+
     fn enter(&self) -> OpenStream {
-        self.0.send_modify(|open| *open += 1);
+        self.state.send_modify(|streams| streams.open += 1);
         OpenStream(self.clone())
     }
 
-    /// Resolves when no stream has been open for `idle`. Cancel-safe; starts anew on each call.
-    async fn idle_for(&self, idle: Duration) {
-        let mut open = self.0.subscribe();
+    /// Allow `more` from now on.
+    fn put_off(&self, more: Duration) {
+        self.state.send_modify(|streams| streams.due = Instant::now() + more);
+    }
+
+    /// Resolves when the connection has been without a stream for too long. Cancel-safe: a call
+    /// made anew ends at the same moment. No stream may enter while it is waited for.
+    async fn overdue(&self) {
+        let mut streams = self.state.subscribe();
         // The sender lives in `self`, so waiting cannot fail.
-        let _ = open.wait_for(|open| *open == 0).await;
-        sleep_until(Instant::now() + idle).await;
+        let due = match streams.wait_for(|streams| streams.open == 0).await {
+            Ok(streams) => streams.due,
+            Err(_) => return,
+        };
+        sleep_until(due).await;
     }
 }
 
 impl Drop for OpenStream {
     fn drop(&mut self) {
-        self.0.0.send_modify(|open| *open -= 1);
+        let due = Instant::now() + self.0.idle;
+        self.0.state.send_modify(|streams| {
+            streams.open -= 1;
+            streams.due = due;
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::FutureExt;
+    use tokio::time::advance;
+
+    const HEAD: Duration = Duration::from_secs(15);
+    const IDLE: Duration = Duration::from_secs(75);
+
+    /// It is overdue after `wait` and not a millisecond earlier, whatever begins the wait anew.
+    async fn overdue_after(streams: &OpenStreams, wait: Duration) {
+        let began = Instant::now();
+        for _ in 0..10 {
+            advance(wait / 20).await;
+            assert!(streams.overdue().now_or_never().is_none());
+        }
+        streams.overdue().await;
+        let took = began.elapsed();
+        assert!(took >= wait && took <= wait + Duration::from_millis(2), "{took:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_first_request_has_the_heads_deadline_and_later_ones_the_idle_time() {
+        let streams = OpenStreams::new(Instant::now() + HEAD, IDLE);
+        overdue_after(&streams, HEAD).await;
+        let (long, short) = (streams.enter(), streams.enter());
+        drop(short);
+        advance(IDLE * 100).await;
+        assert!(streams.overdue().now_or_never().is_none(), "one is open");
+        drop(long);
+        overdue_after(&streams, IDLE).await;
+        streams.put_off(PARTING);
+        overdue_after(&streams, PARTING).await;
     }
 }

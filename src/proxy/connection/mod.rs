@@ -17,6 +17,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 pub use ahead::Watch;
 pub use detect::Protocol;
@@ -26,6 +27,7 @@ pub use socket::{ClientSocket, Reset};
 #[derive(Clone, Debug)]
 pub struct ConnectionLimits {
     /// From the connection's start, or from a request's first byte, to the end of its head.
+    /// HTTP/2 has it for the connection's first request.
     pub head: Duration,
     /// Between two requests of a kept-alive connection, or without a stream on HTTP/2.
     pub idle: Duration,
@@ -47,6 +49,7 @@ pub async fn serve(
     leaving: watch::Receiver<bool>,
 ) {
     let limits = gateway.connection_limits();
+    let head_due = Instant::now() + limits.head;
     let protocol = match negotiated {
         Some(protocol) => protocol,
         None => match detect::protocol(&mut stream, limits.head).await {
@@ -56,6 +59,6 @@ pub async fn serve(
     };
     match protocol {
         Protocol::Http1 => h1::serve(stream, reset, peer, gateway, leaving).await,
-        Protocol::Http2 => h2::serve(stream, peer, gateway, leaving).await,
+        Protocol::Http2 => h2::serve(stream, peer, gateway, leaving, head_due).await,
     }
 }
