@@ -8,19 +8,22 @@ use pingora_core::protocols::http::ServerSession;
 use pingora_core::{ErrorType, Result};
 use pingora_http::{RequestHeader, ResponseHeader};
 use std::net::IpAddr;
+use std::pin::pin;
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 
 /// Pieces of an answer are joined into one write up to this size; a larger piece goes alone.
 const JOIN_BYTES: usize = 16 * 1024;
+/// How often a write that waits looks at what the client takes meanwhile, in its deadline.
+const LOOKS: u32 = 4;
 
 /// Why nothing more reaches the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lost {
     /// It closed or reset the connection or the stream.
     Gone,
-    /// It did not read for `timeouts.write_stall`.
+    /// It took no byte for `timeouts.write_stall`.
     Stalled,
 }
 
@@ -79,7 +82,8 @@ impl Client {
     /// Bounds every write from now on.
     pub fn set_write_stall(&mut self, limit: Duration) {
         self.write_stall = limit;
-        self.session.set_write_timeout(Some(limit));
+        // Over HTTP/1 pingora's would cut a client that takes bytes while its write waits.
+        self.session.set_write_timeout(self.is_http2().then_some(limit));
     }
 
     /// The next piece of the request body; `None` at its end.
@@ -152,7 +156,7 @@ impl Client {
         self.mid_write = true;
         // pingora's own write timeout does not cover the head.
         let write = self.session.write_response_header(Box::new(head));
-        let written = timeout(self.write_stall, write).await.map_err(|_| Lost::Stalled)?;
+        let written = unless_stalled(self.write_stall, self.under.as_ref(), write).await?;
         written.map_err(|error| lost(&error))?;
         self.mid_write = false;
         Ok(())
@@ -201,7 +205,8 @@ impl Client {
         if told.is_ok() && self.under.as_ref().is_some_and(|under| !under.reset.is_armed()) {
             // FIN without the last chunk: every HTTP/1.1 client reports an incomplete body. What
             // is still buffered goes out first, and may meet a client that does not read.
-            let _ = timeout(self.write_stall, self.session.shutdown()).await;
+            let close = self.session.shutdown();
+            let _ = unless_stalled(self.write_stall, self.under.as_ref(), close).await;
         }
         // HTTP/2: dropping the stream without END_STREAM resets it. HTTP/1.0: so does dropping the
         // connection.
@@ -213,13 +218,21 @@ impl Client {
         self.mid_write = true;
         while piece.len() > JOIN_BYTES {
             let part = piece.split_to(JOIN_BYTES);
-            let written = self.session.write_response_body(part, false).await;
-            written.map_err(|error| lost(&error))?;
+            self.write_part(part, false).await?;
         }
-        let written = self.session.write_response_body(piece, end).await;
-        written.map_err(|error| lost(&error))?;
+        self.write_part(piece, end).await?;
         self.mid_write = false;
         Ok(())
+    }
+
+    async fn write_part(&mut self, part: Bytes, end: bool) -> Result<(), Lost> {
+        let write = self.session.write_response_body(part, end);
+        let written = match &self.under {
+            Some(under) => unless_stalled(self.write_stall, Some(under), write).await?,
+            // pingora's write timeout bounds it.
+            None => write.await,
+        };
+        written.map_err(|error| lost(&error))
     }
 
     /// Write and wait until the bytes have left for the connection. Over HTTP/2 a write only
@@ -235,6 +248,28 @@ impl Client {
         self.mid_write = false;
         Ok(())
     }
+}
+
+/// What `write` gives, unless the client takes no byte for `limit`. That a write waits is no sign of
+/// that: a full send buffer is writable again only when a good part of it, maybe megabytes, has
+/// drained. Where what the client takes is not known, the write itself must end within `limit`.
+async fn unless_stalled<T>(
+    limit: Duration,
+    under: Option<&Under>,
+    write: impl Future<Output = T>,
+) -> Result<T, Lost> {
+    let mut write = pin!(write);
+    let (mut taken, mut in_vain) = (None, 0);
+    while in_vain < LOOKS {
+        if let Ok(done) = timeout(limit / LOOKS, write.as_mut()).await {
+            return Ok(done);
+        }
+        let now = under.and_then(|under| under.watch.acknowledged());
+        // The first look only learns where the count stands, so a stall ends one look late.
+        in_vain = if now > taken { 0 } else { in_vain + 1 };
+        taken = now;
+    }
+    Err(Lost::Stalled)
 }
 
 /// The same bytes, and a future that resolves when nobody holds them any more: the connection has

@@ -3,10 +3,13 @@
 use crate::cancel::deaf;
 use crate::support::request::Request;
 use crate::support::scripted::{CHAT_END, STREAM_HEAD, Scripted, Taken, chat_event};
+use crate::support::tls::Identity;
 use crate::support::wire::{Ending, Wire, chat};
 use crate::support::{Api, Call, Gate, Proto, Setup, ask, bounded};
-use std::time::Duration;
+use socket2::SockRef;
+use std::time::{Duration, Instant};
 use streamgate_loadtests::engine::{Engine, EngineConfig};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 
 async fn rig(timeouts: &str) -> (Engine, Gate) {
@@ -104,6 +107,68 @@ async fn write_stall() {
         drop(call);
     }
     assert_eq!(gate.settled().await.outcome("timed_out"), 2.0);
+}
+
+/// Read an answer of `size` bytes steadily, a little at a time, over a window as small as that of a
+/// client far away. The result is what was read in the end.
+async fn read_slowly(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    request: &Request,
+    size: usize,
+) -> usize {
+    const RATE: usize = 600_000;
+    stream.write_all(&request.bytes()).await.unwrap();
+    let (began, mut count) = (Instant::now(), 0);
+    let mut some = vec![0; RATE / 50];
+    while count < size {
+        match stream.read(&mut some).await {
+            Ok(0) | Err(_) => break,
+            Ok(read) => count += read,
+        }
+        let due = Duration::from_millis((count * 1000 / RATE) as u64);
+        tokio::time::sleep(due.saturating_sub(began.elapsed())).await;
+    }
+    count
+}
+
+/// A full send buffer takes nothing more until megabytes of it have drained; a client that takes
+/// bytes meanwhile has not stalled, however long that lasts.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn write_stall_spares_a_slow_but_steady_reader() {
+    const SIZE: usize = 5_000_000;
+    const WINDOW: usize = 64 * 1024;
+    let mut engine = Scripted::start().await;
+    let identity = Identity::new();
+    let setup = Setup::new(&[engine.addr]).tenant("a", "max_in_flight: 1");
+    for tls in [false, true] {
+        let setup = setup.clone();
+        let setup = if tls { setup.listen(&identity.listen()) } else { setup };
+        let gate = Gate::start(setup.with("timeouts: {write_stall: 600ms}")).await;
+        let request = Request::get("/v1/other", "a").id("slow");
+        let reader = async {
+            if tls {
+                let (stream, _) = identity.connect(gate.proxy, &[]).await;
+                SockRef::from(stream.get_ref().0).set_recv_buffer_size(WINDOW).unwrap();
+                read_slowly(stream, &request, SIZE).await
+            } else {
+                let stream = Wire::connect(gate.proxy).await.stream;
+                SockRef::from(&stream).set_recv_buffer_size(WINDOW).unwrap();
+                read_slowly(stream, &request, SIZE).await
+            }
+        };
+        let answer = async {
+            let mut taken = engine.next().await;
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {SIZE}\r\n\r\n");
+            taken.write(head).await;
+            // The proxy closes early if it cuts its client.
+            let _ = taken.try_write(&"x".repeat(SIZE)).await;
+            taken
+        };
+        let (read, _taken) = tokio::join!(reader, answer);
+        let line = gate.line_of("slow").await;
+        assert_eq!(line["outcome"], "complete", "tls: {tls}, {read} read: {line}");
+        assert!(read >= SIZE, "tls: {tls}, {read} read");
+    }
 }
 
 /// Send events until the proxy takes no more: its client does not read.

@@ -81,6 +81,16 @@ impl Watch {
     pub fn has_overrun(&self) -> bool {
         lock(&self.0).overrun
     }
+
+    /// Bytes that the client's side of the connection has acknowledged so far, TLS records
+    /// included. `None`: not known here.
+    pub fn acknowledged(&self) -> Option<u64> {
+        // Held, so that the number still means this connection.
+        let shared = lock(&self.0);
+        let info = SocketDigest::from_raw_fd(shared.stream.id()).tcp_info();
+        // Only Linux tells; elsewhere the state is none that exists.
+        info.filter(|info| info.tcpi_state != 0).map(|info| info.tcpi_bytes_acked)
+    }
 }
 
 impl Shared {
