@@ -193,6 +193,75 @@ async fn what_may_be_finished_work_is_not_done_twice() {
     assert_eq!(gate.settled().await.outcome("upstream_error"), 2.0);
 }
 
+/// An engine that dies of a stream closes reused connections as if they had been idle: the third
+/// engine is not asked.
+#[tokio::test]
+async fn a_stream_that_kills_engines_meets_two_of_a_warm_pool() {
+    let mut engine = Scripted::start().await;
+    let setup = Setup::new(&[engine.addr]).tenant("a", "max_in_flight: 4");
+    let gate = Gate::start(setup.pool("health: {interval: 1h}\nretries: {max_attempts: 9}")).await;
+    // Three connections in the pool.
+    let mut calls = Vec::new();
+    for _ in 0..3 {
+        calls.push(Call::start(Proto::H1, gate.proxy, &Request::get("/v1/x", "a")).await);
+    }
+    let mut warm = Vec::new();
+    for _ in 0..3 {
+        warm.push(engine.next().await);
+    }
+    for taken in &mut warm {
+        taken.write("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await;
+    }
+    for call in &mut calls {
+        assert_eq!(call.answer().await.body, b"ok");
+    }
+    let mut call = Call::start(Proto::H1, gate.proxy, &Api::Chat.stream(3)).await;
+    let mut died = tokio::task::JoinSet::new();
+    for taken in warm {
+        // Taken, then closed without a byte. The one that is not asked stays open.
+        died.spawn(async move { taken.again().await.is_some() });
+    }
+    for _ in 0..2 {
+        assert!(died.join_next().await.expect("three connections").expect("no panic"));
+    }
+    let answer = call.answer().await;
+    assert_eq!((answer.status, answer.reason()), (502, Some("upstream_unreachable")));
+    assert!(died.try_join_next().is_none(), "asked three times");
+    assert!(engine.try_next().is_none(), "asked three times");
+    assert_eq!(gate.settled().await.outcome("upstream_error"), 1.0);
+}
+
+/// A 503 that is not known to come before any work: a plain answer is passed on, a stream moves
+/// once.
+#[tokio::test]
+async fn an_unknown_503_is_not_asked_for_twice() {
+    let mut engine = Scripted::start().await;
+    let setup = Setup::new(&[engine.addr]).tenant("a", "max_in_flight: 4");
+    let gate = Gate::start(setup.pool("health: {interval: 1h}\nretries: {max_attempts: 9}")).await;
+    for body in ["", "{\"error\":{\"message\":\"out of memory after work\"}}"] {
+        let length = body.len();
+        let said = format!(
+            "HTTP/1.1 503 X\r\nx-own: yes\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
+        );
+        for (request, asked) in [(Api::Chat.plain(3), 1), (Api::Chat.stream(3), 2)] {
+            let mut call = Call::start(Proto::H1, gate.proxy, &request).await;
+            for _ in 0..asked {
+                let mut taken = engine.next().await;
+                taken.write(&said).await;
+                drop(taken);
+            }
+            let answer = call.answer().await;
+            assert_eq!((answer.status, answer.text().as_str()), (503, body), "{asked}");
+            assert_eq!(
+                (answer.reason(), &answer.headers["x-own"]),
+                (None, &"yes".parse().unwrap())
+            );
+            assert!(engine.try_next().is_none(), "asked {asked} times");
+        }
+    }
+    assert_eq!(gate.settled().await.outcome("upstream_error"), 4.0);
+}
+
 /// Nothing is asked twice once a byte of content has reached the client.
 #[tokio::test]
 async fn nothing_moves_after_the_first_token() {

@@ -68,6 +68,23 @@ fn a_terminal_event_alone_is_truncated_and_does_not_pass() {
 }
 
 #[test]
+fn content_and_a_terminal_event_without_a_finish_reason_are_truncated() {
+    let usage = r#"data: {"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1}}"#;
+    for (api, events) in [
+        (Api::Chat, &[ROLE, WORD, DONE][..]),
+        (Api::Chat, &[ROLE, WORD, usage, DONE]),
+        (Api::Messages, &[START, TEXT, MESSAGE_STOP]),
+    ] {
+        let tracker = run(api, DEFAULT, events, events.len() - 1);
+        assert_eq!(tracker.verdict(), Verdict::Truncated);
+        assert!(tracker.terminal() && tracker.is_sealed() && !tracker.aborted());
+    }
+    // Usage is another matter: not every engine reports it.
+    let tracker = run(Api::Chat, DEFAULT, &[ROLE, WORD, STOP, DONE], 4);
+    assert_eq!((tracker.verdict(), tracker.usage_missing()), (Verdict::Complete, true));
+}
+
+#[test]
 fn nothing_at_all_is_truncated() {
     for api in [Api::Completions, Api::Chat, Api::Responses, Api::Messages] {
         let tracker = run(api, DEFAULT, &[], 0);
@@ -119,7 +136,7 @@ fn every_shape_of_error_ends_the_stream() {
 
 #[test]
 fn a_null_error_is_none() {
-    let chunk = r#"data: {"error":null,"choices":[{"index":0,"text":"w"}]}"#;
+    let chunk = r#"data: {"error":null,"choices":[{"index":0,"text":"w","finish_reason":"stop"}]}"#;
     let tracker = run(Api::Completions, DEFAULT, &[chunk, DONE], 2);
     assert_eq!(tracker.verdict(), Verdict::Complete);
 }
@@ -277,9 +294,12 @@ fn openings_are_no_progress_and_everything_else_is() {
 #[test]
 fn bytes_after_the_terminal_event_pass_and_change_nothing() {
     let mut run = Run::new(Api::Chat, DEFAULT);
-    run.feed(body(&[WORD, DONE, ERROR]));
+    run.feed(body(&[WORD, STOP, DONE, ERROR]));
     run.feed(Bytes::from_static(b"data: half an ev"));
-    assert_eq!(run.forwarded, [&body(&[WORD, DONE, ERROR])[..], b"data: half an ev"].concat());
+    assert_eq!(
+        run.forwarded,
+        [&body(&[WORD, STOP, DONE, ERROR])[..], b"data: half an ev"].concat()
+    );
     assert_eq!(run.tracker.verdict(), Verdict::Complete);
     run.finish();
     assert_eq!(run.tracker.verdict(), Verdict::Complete);
@@ -290,7 +310,7 @@ fn a_last_event_without_its_blank_line_is_understood() {
     for (end, complete) in
         [("data: [DONE]\n", true), ("data: [DONE]", true), ("data: [DON", false), ("", false)]
     {
-        let words = body(&[ROLE, WORD]);
+        let words = body(&[ROLE, WORD, STOP]);
         let bytes = Bytes::from([&words[..], end.as_bytes()].concat());
         let run = Run::once(Api::Chat, DEFAULT, &bytes);
         assert_eq!(run.tracker.verdict() == Verdict::Complete, complete, "{end:?}");

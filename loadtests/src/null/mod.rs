@@ -88,6 +88,7 @@ fn tokens(body: &[u8]) -> u32 {
 fn answer(tokens: u32) -> Vec<u8> {
     let events = format!(
         "data: {{\"choices\":[{{\"delta\":{{\"content\":\"x\"}}}}]}}\n\n\
+         data: {{\"choices\":[{{\"delta\":{{}},\"finish_reason\":\"stop\"}}]}}\n\n\
          data: {{\"choices\":[],\"usage\":{{\"prompt_tokens\":1,\"completion_tokens\":{tokens}}}}}\n\n\
          data: [DONE]\n\n"
     );

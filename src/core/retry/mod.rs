@@ -9,11 +9,11 @@
 //! | no connection | yes | down | `upstream_unreachable` |
 //! | no connection for want of a descriptor, port or memory of our own | yes | – | `no_endpoint` |
 //! | pooled connection was closed, no byte of the request acknowledged | yes, there too, uncounted | – | `upstream_unreachable` |
-//! | pooled connection was closed, the request taken, no byte of an answer | stream or read: the same; answer: no | – ; down | `upstream_unreachable` |
+//! | pooled connection was closed, the request taken, no byte of an answer | stream or read: once, there too, uncounted; answer: no | – ; down | `upstream_unreachable` |
 //! | connection ended before an answer, or after an interim one or half a head | stream or read: once; answer: no | down | `upstream_unreachable` |
 //! | answer "shutting down" (vLLM while it drains) | yes | draining | `no_endpoint` |
 //! | answer "queue full" (503) | yes | – | `pool_saturated` |
-//! | any other 503 of an engine | yes | – | the engine's answer |
+//! | any other 503 of an engine | stream or read: once; answer: no | – | the engine's answer |
 //! | any other 503 of a gateway | no: it may have reached an engine | – | the gateway's answer |
 //! | answer "engine dead" | no | down | the engine's answer |
 //! | any other answer | no | – | the engine's answer |
@@ -25,9 +25,12 @@
 //! | the client has seen bytes | no | as above | broken |
 //! | none, but the endpoint leaves before the first token | stream: moved, unpaid | – | stays there |
 //!
-//! "Once": a request that an engine may have begun is repeated at most once whatever the
-//! configuration allows, so a request that kills engines meets two of them, not all. An *answer*
-//! that is lost may be finished work, of which only the delivery failed; it is not done twice.
+//! "Once": a request that an engine may have begun is repeated at most once in all, whatever the
+//! configuration allows and however its attempts fail, so a request that kills engines meets two
+//! of them, not all. An *answer* that is lost may be finished work, of which only the delivery
+//! failed; it is not done twice. "Uncounted": neither an attempt nor paid for; it bounds nothing
+//! that "once" forbids. Only the first such connection of a request, and within 100 ms, is taken
+//! for stale; any other one counts as one that ended before an answer.
 //!
 //! "Moved": a stream that waits for its first token at an endpoint that leaves is taken back and
 //! sent to one that stays; it would have to hurry for the endpoint's deadline otherwise. Nothing is
@@ -42,7 +45,7 @@ use std::time::Duration;
 
 /// Stale pooled connections that one request may meet without it counting as an attempt. Closed
 /// ones leave the pool by themselves, so meeting one is a race; a second one looks like an engine
-/// that takes requests and dies of them, and counts as begun.
+/// that takes requests and dies of them, marks its endpoint and counts as begun.
 const MAX_STALE: u32 = 1;
 /// Within this time after the request was written, the end of a pooled connection means that it
 /// had been closed while idle: the answer to the write is a reset, one round trip away.
@@ -118,7 +121,7 @@ pub struct Judgement {
     /// Whether another attempt may be made, as far as the budget and the endpoints allow.
     pub again: bool,
     /// Whether it is paid from the retry budget. A stale connection is not: it is no sign of
-    /// trouble, and its request was never sent.
+    /// trouble.
     pub paid: bool,
     /// Whether the endpoint is to be avoided by it.
     pub avoid: bool,
@@ -199,14 +202,13 @@ impl Attempts {
             Failure::NotConnected => (Work::None, Some(Mark::Unreachable), unreachable),
             Failure::Refused => (Work::None, Some(Mark::Refused), unreachable),
             Failure::OwnShortage => (Work::None, None, End::Refuse(Reason::NoEndpoint)),
-            Failure::Untaken { .. } | Failure::Unanswered { .. } if stale => {
-                (Work::None, None, unreachable)
-            }
+            Failure::Untaken { .. } if stale => (Work::None, None, unreachable),
+            Failure::Unanswered { .. } if stale => (lost, None, unreachable),
             Failure::Untaken { .. } | Failure::Unanswered { .. } | Failure::LostEarly => {
                 (lost, Some(Mark::Lost), unreachable)
             }
             Failure::Evicted => (lost, None, End::Refuse(Reason::NoEndpoint)),
-            Failure::Status { status, body } => self.weigh_status(status, body),
+            Failure::Status { status, body } => self.weigh_status(status, body, lost),
             Failure::EarlyError { status: Some(400..500), .. } => {
                 (Work::Unknown, None, End::PassOn)
             }
@@ -219,22 +221,23 @@ impl Attempts {
         }
     }
 
-    fn weigh_status(&self, status: u16, body: &[u8]) -> (Work, Option<Mark>, End) {
+    /// `lost`: what it is to this kind of request that an engine may have had it.
+    fn weigh_status(&self, status: u16, body: &[u8], lost: Work) -> (Work, Option<Mark>, End) {
         match said(status, message_of(body).as_deref()) {
             Said::ShuttingDown => {
                 (Work::None, Some(Mark::DrainAnswer), End::Refuse(Reason::NoEndpoint))
             }
             Said::QueueFull => (Work::None, None, End::Refuse(Reason::PoolSaturated)),
             Said::EngineDead => (Work::Unknown, Some(Mark::Lost), End::PassOn),
-            Said::Other if status == 503 && !self.gateway => (Work::None, None, End::PassOn),
+            Said::Other if status == 503 && !self.gateway => (lost, None, End::PassOn),
             Said::Other => (Work::Unknown, None, End::PassOn),
         }
     }
 }
 
 /// Whether the connection is taken for one that was closed while idle. What its engine has taken
-/// may have been begun all the same (a process that dies of it closes in the same way), so an
-/// answer, which must not be worked out twice, is not repeated then.
+/// may have been begun all the same (a process that dies of it closes in the same way): it counts
+/// as begun, and an answer, which must not be worked out twice, is not repeated then.
 fn is_stale(failure: Failure<'_>, kind: Kind) -> bool {
     match failure {
         Failure::Untaken { after } => after <= STALE_WITHIN,

@@ -77,6 +77,26 @@ fn a_stale_pooled_connection_says_nothing_about_its_endpoint() {
     assert_eq!(attempts.fail(untaken, false), judged(Some(Mark::Lost), false, UNREACHABLE));
 }
 
+/// An engine that dies of a request closes a reused connection like one that was closed while idle.
+#[test]
+fn a_request_that_kills_engines_meets_two_whatever_connections_it_came_on() {
+    let untaken = Untaken { after: Duration::ZERO };
+    let deaths =
+        [unanswered(true, 3), unanswered(false, 3), LostEarly, Status { status: 503, body: b"" }];
+    for kind in [Kind::Stream, Kind::Read] {
+        for first in deaths {
+            for second in deaths {
+                let mut attempts = Attempts::new(9, kind, false);
+                assert!(attempts.fail(untaken, false).again);
+                assert!(attempts.fail(first, false).again, "{first:?}");
+                assert!(attempts.fail(NotConnected, false).again, "its process is gone");
+                assert!(attempts.fail(Status { status: 500, body: DRAINING }, false).again);
+                assert!(!attempts.fail(second, false).again, "{first:?}, then {second:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn an_answer_is_repeated_only_if_the_engine_took_nothing_of_its_request() {
     let lost = judged(Some(Mark::Lost), false, UNREACHABLE);
@@ -151,9 +171,18 @@ fn other_answers_are_the_clients() {
 }
 
 #[test]
-fn a_503_of_an_engine_began_nothing_and_that_of_a_gateway_may_have() {
+fn an_unknown_503_may_have_begun_the_request() {
     let busy = Status { status: 503, body: b"upstream connect error or disconnect/reset" };
-    assert_eq!(first(busy), judged(None, true, End::PassOn));
+    for body in [&b""[..], b"upstream connect error or disconnect/reset"] {
+        let answer =
+            Attempts::new(3, Kind::Answer, false).fail(Status { status: 503, body }, false);
+        assert_eq!(answer, judged(None, false, End::PassOn), "finished work perhaps");
+    }
+    for kind in [Kind::Stream, Kind::Read] {
+        let mut attempts = Attempts::new(9, kind, false);
+        assert_eq!(attempts.fail(busy, false), judged(None, true, End::PassOn));
+        assert_eq!(attempts.fail(busy, false), judged(None, false, End::PassOn), "once");
+    }
     let gateway =
         |body| Attempts::new(3, Kind::Stream, true).fail(Status { status: 503, body }, false).again;
     assert!(!gateway(b"upstream connect error or disconnect/reset"));
@@ -215,7 +244,7 @@ fn the_first_retry_elsewhere_is_at_once_and_later_ones_wait_longer() {
 proptest! {
     #[test]
     fn work_that_may_have_begun_is_repeated_at_most_once(
-        kinds in prop::collection::vec(0..4_u8, 1..24),
+        kinds in prop::collection::vec(0..6_u8, 1..24),
         max in 1..12_u32,
         streamed: bool,
     ) {
@@ -223,8 +252,14 @@ proptest! {
         let mut attempts = Attempts::new(max, kind, false);
         let (mut begun, mut made) = (0, 0);
         for kind in kinds {
-            let failure = [NotConnected, unanswered(true, 0), LostEarly, unanswered(false, 0)]
-                [usize::from(kind)];
+            let failure = [
+                NotConnected,
+                Untaken { after: Duration::ZERO },
+                unanswered(true, 0),
+                LostEarly,
+                unanswered(false, 0),
+                Status { status: 503, body: b"" },
+            ][usize::from(kind)];
             made += 1;
             begun += u32::from(kind >= 2);
             if !attempts.fail(failure, false).again {

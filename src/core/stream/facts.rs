@@ -3,6 +3,7 @@
 use super::error::EngineError;
 use super::reading::{FinishReason, Reading, Step};
 use super::usage::UsageMeter;
+use crate::core::api::Api;
 use std::time::Instant;
 
 /// How far a stream has come, for whoever holds the response head.
@@ -26,6 +27,8 @@ pub(super) struct Facts {
     pub events: u64,
     pub content_events: u64,
     pub unread_events: u64,
+    /// An event above the limit passed, in which a finish reason may have been.
+    pub opaque: bool,
     pub first_content: Option<Instant>,
     pub last_content: Option<Instant>,
     pub progressed: bool,
@@ -102,10 +105,16 @@ impl Facts {
         self.progressed = true;
     }
 
-    pub(super) fn is_complete(&self) -> bool {
-        self.terminal
-            && self.error.is_none()
-            && self.abort.is_none()
-            && (self.content_events > 0 || !self.finish.is_empty())
+    /// Whether the answer is whole. Where the reason of the end has an event of its own, a terminal
+    /// event without it closes an answer that nobody finished; in the responses API the terminal
+    /// event is that reason. Usage is not asked for: not every engine reports it.
+    pub(super) fn is_complete(&self, api: Api) -> bool {
+        let said = self.content_events > 0;
+        let explained = !self.finish.is_empty()
+            || match api {
+                Api::Completions | Api::Chat | Api::Messages => said && self.opaque,
+                Api::Responses | Api::Plain => said,
+            };
+        self.terminal && self.error.is_none() && self.abort.is_none() && explained
     }
 }

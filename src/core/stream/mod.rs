@@ -23,8 +23,13 @@
 //! | responses | `response.completed`, `response.incomplete` | `error`, `response.failed` | `status: "cancelled"`, or incomplete without a reason |
 //! | messages | `message_stop` | `error` | `stop_reason: null` before `message_stop` |
 //!
+//! A terminal event alone does not make an answer complete. Completions, chat and messages must have
+//! given a finish reason (`finish_reason`, `stop_reason`) before it. Usage that is missing leaves an
+//! answer complete, with [`StreamTracker::usage_missing`]: it is always asked for, but not every
+//! engine reports it.
+//!
 //! Known limits: an event above `max_event` is known by its `event` field only, so a chat error of
-//! that size passes; vLLM's responses API writes `status: "completed"` for some aborted requests,
+//! that size passes, and it may have been the finish reason; vLLM's responses API writes `status: "completed"` for some aborted requests,
 //! which cannot be told from a short answer.
 
 mod adapter;

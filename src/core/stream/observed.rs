@@ -15,7 +15,7 @@ impl StreamTracker {
     pub fn verdict(&self) -> Verdict {
         let complete = match self.api {
             Api::Plain => self.input_ended,
-            _ => self.facts.is_complete(),
+            api => self.facts.is_complete(api),
         };
         if self.facts.error.is_some() {
             Verdict::UpstreamError

@@ -1,7 +1,7 @@
 //! The tracker of one streamed answer: a byte filter and an observer.
 //!
 //! ```text
-//!   Open ── error event, hidden abort, empty terminal event ──▶ Sealed
+//!   Open ── error event, hidden abort, unfounded terminal event ──▶ Sealed
 //!    └───── terminal event ──▶ Ended
 //! ```
 //!
@@ -61,8 +61,8 @@ enum Fate {
 ///
 /// Events pass whole and unchanged, as soon as they are complete. What never passes: an engine's
 /// error event and everything after it; with `hide_abort` its abort and everything after; the
-/// extra usage chunk with `hide_usage`; a terminal event that ends an answer without content or
-/// finish reason; and an event that the end of the stream cut. So when the verdict is not
+/// extra usage chunk with `hide_usage`; a terminal event that ends an answer that said nothing, or
+/// that lacks the finish reason its API gives; and an event that the end of the stream cut. So when the verdict is not
 /// complete, the caller can append its own error event (see [`mid_event`](Self::mid_event)) and
 /// the client has seen no terminal event.
 ///
@@ -254,9 +254,9 @@ impl StreamTracker {
     }
 
     /// The terminal event (of an abort too, when that passes). It is withheld when it ends an
-    /// answer that said nothing at all: a client would take that for success.
+    /// answer that said nothing at all or was never finished: a client would take that for success.
     fn end(&mut self) -> Fate {
-        if self.facts.abort.is_none() && !self.facts.is_complete() {
+        if self.facts.abort.is_none() && !self.facts.is_complete(self.api) {
             return self.seal();
         }
         self.gate = Gate::Ended;
@@ -296,6 +296,7 @@ impl StreamTracker {
             self.unexplained_end = false;
             self.facts.advance(Step::Content, now);
         }
+        self.facts.opaque = true;
         self.opaque = Some(reading);
     }
 

@@ -162,7 +162,7 @@ async fn a_stream_that_contradicts_itself_has_one_outcome() {
         ("two ends", [&a, CHAT_END, done].concat(), "complete"),
         ("content after the end", [&a, CHAT_END, &b].concat(), "complete"),
         ("content after the finish", [&a, &finish("stop"), &b, done].concat(), "complete"),
-        ("no finish", [&a, done].concat(), "complete"),
+        ("no finish", [&a, done].concat(), "truncated"),
         ("two finishes", [&a, &finish("stop"), &finish("length"), done].concat(), "complete"),
         ("abort after stop", [&a, &finish("stop"), &finish("abort"), done].concat(), "truncated"),
         ("stop after abort", [&a, &finish("abort"), &finish("stop"), done].concat(), "truncated"),
