@@ -1,11 +1,15 @@
 //! The quota store, with what its files and its variable hold.
 
 use super::files::Files;
-use crate::config::model::{Quota, RedisTls};
+use crate::config::model::{Quota, RedisTls, StoreKind};
 use crate::config::raw::RawQuota;
 
 pub(super) fn build(raw: RawQuota, files: &Files<'_>) -> Quota {
     let RawQuota { mut quota, password_env, password_file, ca, cert, key } = raw;
+    // Whatever else was asked for has been refused.
+    if quota.store == StoreKind::Memory {
+        return quota;
+    }
     let password = match (password_env, password_file) {
         (Some(name), _) => files.variable("quota.redis.password_env", &name),
         (None, Some(file)) => files.secret("quota.redis.password_file", &file),

@@ -1,11 +1,12 @@
 //! The quota store: settings that contradict each other.
 
 use crate::config::errors::Report;
-use crate::config::model::{StrictFailover, WhenUnavailable};
+use crate::config::model::{Quota, StoreKind, StrictFailover, WhenUnavailable};
 use crate::config::raw::RawConfig;
 use humantime::format_duration;
 
 pub(super) fn check(raw: &RawConfig, report: &Report<'_>) {
+    unused(raw, report);
     timing(raw, report);
     password(raw, report);
     tls(raw, report);
@@ -24,6 +25,40 @@ pub(super) fn check(raw: &RawConfig, report: &Report<'_>) {
             &["quota.strict_failover"],
             "nothing waits for copies with strict_failover: off",
             "write `strict_failover: wait`, or remove the key",
+        );
+    }
+}
+
+/// Without a store that replicas share, every other key would do nothing; its default may stand.
+fn unused(raw: &RawConfig, report: &Report<'_>) {
+    let (quota, default) = (&raw.quota.quota, Quota::default());
+    if quota.store != StoreKind::Memory {
+        return;
+    }
+    let keys = [
+        ("redis.url", quota.redis.url != default.redis.url),
+        ("redis.password_env", raw.quota.password_env.is_some()),
+        ("redis.password_file", raw.quota.password_file.is_some()),
+        ("redis.key_prefix", quota.redis.key_prefix != default.redis.key_prefix),
+        ("redis.tls.ca", raw.quota.ca.is_some()),
+        ("redis.tls.cert", raw.quota.cert.is_some()),
+        ("redis.tls.key", raw.quota.key.is_some()),
+        ("redis.copies", quota.redis.copies != default.redis.copies),
+        ("replica_lease", quota.replica_lease != default.replica_lease),
+        ("operation_timeout", quota.operation_timeout != default.operation_timeout),
+        ("when_unavailable", quota.when_unavailable != default.when_unavailable),
+        ("on_fence", quota.on_fence != default.on_fence),
+        ("strict_failover", quota.strict_failover != default.strict_failover),
+        ("floors.percent", quota.floors.percent != default.floors.percent),
+        ("floors.per_replica", quota.floors.per_replica != default.floors.per_replica),
+        ("floors.lease", quota.floors.lease != default.floors.lease),
+    ];
+    for (key, _) in keys.into_iter().filter(|(_, differs)| *differs) {
+        report.contradiction(
+            &format!("quota.{key}"),
+            &["quota.store"],
+            "does nothing with quota.store: memory",
+            "set quota.store: redis, or remove the key",
         );
     }
 }

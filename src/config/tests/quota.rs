@@ -4,13 +4,52 @@ use super::*;
 use std::time::Duration;
 
 fn quota(fields: &str) -> String {
-    section(&format!("quota: {{{fields}}}\n"))
+    section(&format!("quota: {{store: redis, {fields}}}\n"))
+}
+
+#[test]
+fn nothing_but_defaults_stands_beside_a_store_in_memory() {
+    let unused = |key: &str| format!("quota.{key}: does nothing with quota.store: memory");
+    for (fields, keys) in [
+        ("redis: {url: 'redis://10.0.0.5:6379/0'}", &["redis.url"][..]),
+        ("redis: {password_env: NO_SUCH_VARIABLE_HERE}", &["redis.password_env"]),
+        ("redis: {password_file: /no/such/file}", &["redis.password_file"]),
+        ("redis: {key_prefix: a, copies: 2}", &["redis.key_prefix", "redis.copies"]),
+        (
+            "redis: {tls: {ca: /a, cert: /b, key: /c}}",
+            &["redis.tls.ca", "redis.tls.cert", "redis.tls.key"],
+        ),
+        (
+            "when_unavailable: closed, on_fence: cut, replica_lease: 9s",
+            &["replica_lease", "when_unavailable", "on_fence"],
+        ),
+        ("operation_timeout: 2s, strict_failover: wait", &["operation_timeout", "strict_failover"]),
+        (
+            "floors: {percent: 1, per_replica: 2, lease: 2m}",
+            &["floors.percent", "floors.per_replica", "floors.lease"],
+        ),
+    ] {
+        let expected: Vec<_> = keys.iter().map(|key| unused(key)).collect();
+        for store in ["store: memory, ", ""] {
+            let text = section(&format!("quota: {{{store}{fields}}}\n"));
+            assert_eq!(problems(&text), expected, "{text}");
+            let errors = text.parse::<Config>().unwrap_err();
+            let remedy = "set quota.store: redis, or remove the key";
+            assert!(errors.errors().iter().all(|error| error.remedy == remedy));
+        }
+    }
+    let defaults = "store: memory, redis: {url: 'redis://127.0.0.1', password_env: null, \
+                    key_prefix: sg, tls: {ca: null}, copies: 1}, replica_lease: 3000ms, \
+                    operation_timeout: 50ms, when_unavailable: escrow, on_fence: keep, \
+                    strict_failover: off, floors: {percent: 0, per_replica: 1, lease: 1m}";
+    let config = valid(&section(&format!("quota: {{{defaults}}}\n")));
+    assert_eq!(config.quota, Quota::default());
 }
 
 #[test]
 fn every_key_reads() {
     let config = valid(&quota(
-        "store: redis, redis: {url: 'rediss://u:p@h/1', key_prefix: 'x:y', copies: 2}, \
+        "redis: {url: 'rediss://u:p@h/1', key_prefix: 'x:y', copies: 2}, \
          replica_lease: 8s, operation_timeout: 2s, when_unavailable: escrow, on_fence: cut, \
          strict_failover: wait, floors: {percent: 25, per_replica: 2, lease: 2m}",
     ));
@@ -41,7 +80,7 @@ fn ranges_and_choices() {
         &quota("redis: {key_prefix: 'a{b}'}"),
         "quota.redis.key_prefix: not usable as the beginning of a key",
     );
-    only(&quota("store: etcd"), "quota.store: not one of the choices");
+    only(&section("quota: {store: etcd, on_fence: cut}\n"), "quota.store: not one of the choices");
 }
 
 #[test]

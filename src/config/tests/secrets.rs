@@ -53,7 +53,7 @@ fn broken_yaml_shows_no_source_lines() {
 
 #[test]
 fn a_configuration_prints_no_secret() {
-    let config = valid(&section("quota: {redis: {url: 'redis://u:0123456789@h'}}\n"));
+    let config = valid(&section("quota: {store: redis, redis: {url: 'redis://u:0123456789@h'}}\n"));
     let shown = format!("{config:?}");
     assert!(shown.contains("***"));
     assert!(!shown.contains("0123456789") && !shown.contains("0a2179ee"), "{shown}");

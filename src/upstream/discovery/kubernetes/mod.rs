@@ -8,6 +8,8 @@
 //! * Nothing waits for ever: a list, and a watch that has gone silent, are given up and begun
 //!   again. Nothing is asked without a pause either (`pace`).
 //! * While the API server is away, the pool keeps what it has.
+//! * What was asked and failed is asked with a new client by a configuration read anew, so a mended
+//!   kubeconfig needs no restart.
 
 mod client;
 mod pace;
@@ -22,12 +24,13 @@ use crate::config::Discovery;
 use crate::core::discovery::{PortRef, merge, ports};
 use crate::upstream::pool::Pool;
 use client::{Connect, WATCH_SECONDS, cluster};
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client};
 use slices::Slices;
 use std::collections::BTreeSet;
+use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -82,15 +85,22 @@ impl Follower {
         }
     }
 
-    /// Never ends.
+    /// Never ends, not by a panic of the client library either: `watch` lists anew, so nothing
+    /// that a panic left half done is used.
     pub async fn run(mut self) {
         loop {
-            let connected = (self.connect)().await;
-            let trouble = match connected {
-                Ok(client) => Box::pin(self.watch(client)).await,
-                Err(error) => Trouble::no_cluster(&error),
-            };
+            let attempt = AssertUnwindSafe(Box::pin(self.attempt())).catch_unwind().await;
+            let trouble = attempt.unwrap_or_else(|_| Trouble::panicked());
             self.pause(&trouble).await;
+        }
+    }
+
+    /// With a new client, until another one is needed.
+    async fn attempt(&mut self) -> Trouble {
+        let connected = (self.connect)().await;
+        match connected {
+            Ok(client) => self.watch(client).await,
+            Err(error) => Trouble::no_cluster(&error),
         }
     }
 

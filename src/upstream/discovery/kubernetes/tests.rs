@@ -14,6 +14,8 @@ use kube_api::{KubeApi, Mood, conditioned, ready, terminating};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -27,6 +29,31 @@ struct Watched {
 
 impl Watched {
     fn start(api: &KubeApi, port: PortRef) -> Self {
+        let address = api.address();
+        let connect: Connect = Arc::new(move || {
+            let uri = format!("http://{address}").parse().unwrap();
+            Box::pin(async move { client(kube::Config::new(uri)) })
+        });
+        Self::by(connect, port)
+    }
+
+    /// By the kubeconfig at `path`, as it is at the time of each attempt; they are counted.
+    fn by_file(path: PathBuf) -> (Self, Arc<AtomicUsize>) {
+        let attempts = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&attempts);
+        let connect: Connect = Arc::new(move || {
+            count.fetch_add(1, Ordering::Relaxed);
+            let path = path.clone();
+            Box::pin(async move {
+                let file = kube::config::Kubeconfig::read_from(path).unwrap();
+                let options = kube::config::KubeConfigOptions::default();
+                client(kube::Config::from_custom_kubeconfig(file, &options).await.unwrap())
+            })
+        });
+        (Self::by(connect, PortRef::Number(PORT)), attempts)
+    }
+
+    fn by(connect: Connect, port: PortRef) -> Self {
         let source = Discovery::Kubernetes {
             namespace: "llm".to_owned(),
             service: "vllm".to_owned(),
@@ -38,11 +65,6 @@ impl Watched {
         let pool = Pool::new(Arc::new(spec));
         let wanted =
             Wanted { source, namespace: "llm".to_owned(), service: "vllm".to_owned(), port };
-        let address = api.address();
-        let connect: Connect = Arc::new(move || {
-            let uri = format!("http://{address}").parse().unwrap();
-            Box::pin(async move { client(kube::Config::new(uri)) })
-        });
         let task = tokio::spawn(Follower::with(Arc::clone(&pool), wanted, connect).run());
         Self { pool, _task: AbortOnDropHandle::new(task) }
     }
@@ -199,6 +221,77 @@ async fn a_server_that_hangs_is_asked_again() {
     api.set(Mood::Serves);
     watched.becomes(&[(A, Ready)], Instant::now()).await;
     assert_eq!(api.lists(), 2);
+}
+
+#[tokio::test]
+async fn a_token_with_a_line_end_is_used_without_it() {
+    let api = KubeApi::start().await;
+    api.put("one", PORT, &[ready(A, "a")]);
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("kubeconfig");
+    for user in ["token: \"secret-token\\n\"", "username: \"u\\n\", password: \"p\\r\\n\""] {
+        let text = api.kubeconfig().replace("token: secret-token", user);
+        assert!(text.contains(user));
+        std::fs::write(&path, text).unwrap();
+        let (watched, attempts) = Watched::by_file(path.clone());
+        watched.becomes(&[(A, Ready)], Instant::now()).await;
+        assert_eq!(attempts.load(Ordering::Relaxed), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_token_that_cannot_be_sent_is_told_and_its_mending_is_noticed() {
+    let api = KubeApi::start().await;
+    api.put("one", PORT, &[ready(A, "a")]);
+    let mut config = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
+    config.auth_info.token = Some("secret\ntoken".into());
+    let trouble = Trouble::no_cluster(&client(config).err().unwrap());
+    assert!(trouble.text.contains("token in the kubeconfig"), "{trouble:?}");
+    assert!(trouble.remedy.contains("one line"), "{trouble:?}");
+    assert!(!format!("{trouble:?}").contains("secret"), "{trouble:?}");
+
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("kubeconfig");
+    let wrong = api.kubeconfig().replace("secret-token", "\"secret\\ntoken\"");
+    std::fs::write(&path, wrong).unwrap();
+    let (watched, attempts) = Watched::by_file(path.clone());
+    eventually("it is tried again", || attempts.load(Ordering::Relaxed) >= 3).await;
+    std::fs::write(&path, api.kubeconfig()).unwrap();
+    watched.becomes(&[(A, Ready)], Instant::now()).await;
+}
+
+#[tokio::test]
+async fn a_mended_address_in_the_kubeconfig_is_noticed() {
+    let api = KubeApi::start().await;
+    api.put("one", PORT, &[ready(A, "a")]);
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("kubeconfig");
+    // Nobody may listen at port 1 of this address.
+    let wrong = api.kubeconfig().replace(&api.address().to_string(), "127.0.0.1:1");
+    std::fs::write(&path, wrong).unwrap();
+    let (watched, attempts) = Watched::by_file(path.clone());
+    eventually("it is tried again", || attempts.load(Ordering::Relaxed) >= 3).await;
+    assert!(watched.pool.awaits_endpoints());
+    std::fs::write(&path, api.kubeconfig()).unwrap();
+    watched.becomes(&[(A, Ready)], Instant::now()).await;
+}
+
+#[tokio::test]
+async fn a_panic_of_the_client_does_not_end_the_discovery() {
+    let api = KubeApi::start().await;
+    api.put("one", PORT, &[ready(A, "a")]);
+    let address = api.address();
+    let attempts = AtomicUsize::new(0);
+    let connect: Connect = Arc::new(move || match attempts.fetch_add(1, Ordering::Relaxed) {
+        0 => panic!("before there is a future"),
+        1 => Box::pin(async { panic!("inside the future") }),
+        _ => {
+            let uri = format!("http://{address}").parse().unwrap();
+            Box::pin(async move { client(kube::Config::new(uri)) })
+        }
+    });
+    let watched = Watched::by(connect, PortRef::Number(PORT));
+    watched.becomes(&[(A, Ready)], Instant::now()).await;
 }
 
 #[tokio::test]

@@ -29,17 +29,21 @@ impl Trouble {
                     "allow this service account the verbs list and watch on the resource \
                      endpointslices of the API group discovery.k8s.io in namespace {namespace}"
                 ),
-                Some(401) => "check the token of the service account, or the kubeconfig".to_owned(),
-                _ => "check that the API server can be reached from here".to_owned(),
+                Some(401) => {
+                    "check the token of the service account, or the kubeconfig; it is read \
+                              again"
+                        .to_owned()
+                }
+                _ => "check that the API server can be reached from here, and the address and \
+                      credentials in the kubeconfig; it is read again"
+                    .to_owned(),
             },
             passing,
-            // The watcher lists anew only if the stream itself says 410. Credentials may have been
-            // renewed since the client was made.
+            // The watcher lists anew only if the stream itself says 410. Where nothing was heard,
+            // the address or the credentials may be wrong, or renewed since the client was made.
             begin_again: match error {
-                WatchError::WatchStartFailed(_) | WatchError::WatchFailed(_) => {
-                    matches!(code, Some(401 | 410))
-                }
-                WatchError::InitialListFailed(_) => code == Some(401),
+                WatchError::InitialListFailed(_) | WatchError::WatchStartFailed(_) => true,
+                WatchError::WatchFailed(_) => matches!(code, Some(401 | 410)),
                 WatchError::WatchError(_) | WatchError::NoResourceVersion => false,
             },
         }
@@ -49,8 +53,26 @@ impl Trouble {
     pub fn no_cluster(error: &NoCluster) -> Self {
         Self {
             text: chain(error),
-            remedy: "run in a cluster with a service account whose token is mounted, or set \
-                     KUBECONFIG"
+            remedy: match error {
+                NoCluster::Token => {
+                    "write the token on one line in the kubeconfig; it is read again"
+                }
+                NoCluster::Config(_) | NoCluster::Client(_) => {
+                    "run in a cluster with a service account whose token is mounted, or set \
+                     KUBECONFIG to a file that is in order; it is read again"
+                }
+            }
+            .to_owned(),
+            passing: false,
+            begin_again: true,
+        }
+    }
+
+    /// The client library panicked. Its message is not repeated: it may hold a credential.
+    pub fn panicked() -> Self {
+        Self {
+            text: "the Kubernetes client failed by a panic".to_owned(),
+            remedy: "check the kubeconfig and what its credential plugin prints; it is read again"
                 .to_owned(),
             passing: false,
             begin_again: true,
