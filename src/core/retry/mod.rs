@@ -18,7 +18,8 @@
 //! | answer "engine dead" | no | down | the engine's answer |
 //! | any other answer | no | – | the engine's answer |
 //! | answer lost before its first token | stream or read: once; answer: no | down | `upstream_unreachable` |
-//! | error event before the first token, of status 5xx | once | down, or draining | the engine's error |
+//! | error event before the first token, "shutting down" or "queue full" | once | draining; – | the engine's error |
+//! | the same, of any other status 5xx | stream or read: once; answer: no | down | the engine's error |
 //! | the same, of status 4xx | no: the request's fault | – | the engine's error |
 //! | ended by us at its endpoint's deadline, before its first token | stream or read: once; answer: no | – | `no_endpoint` |
 //! | no answer in time | no: it may be at work | – | `upstream_timeout` |
@@ -215,7 +216,7 @@ impl Attempts {
             Failure::EarlyError { status, message } => match said(status.unwrap_or(500), message) {
                 Said::ShuttingDown => (Work::Lost, Some(Mark::DrainAnswer), End::PassOn),
                 Said::QueueFull => (Work::Lost, None, End::PassOn),
-                Said::EngineDead | Said::Other => (Work::Lost, Some(Mark::Lost), End::PassOn),
+                Said::EngineDead | Said::Other => (lost, Some(Mark::Lost), End::PassOn),
             },
             Failure::TimedOut => (Work::Unknown, None, End::Refuse(Reason::UpstreamTimeout)),
         }

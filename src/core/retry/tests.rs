@@ -209,6 +209,13 @@ fn an_early_error_event_is_judged_by_whose_fault_it_is() {
     assert_eq!(early(Some(500), drain), judged(Some(Mark::DrainAnswer), true, End::PassOn));
     let full = Some("The engine is currently busy and cannot accept new requests.");
     assert_eq!(early(Some(503), full), judged(None, true, End::PassOn));
+    // What was worked on is not done twice, but what was not begun moves on.
+    let answer = |status, message| {
+        let failure = EarlyError { status: Some(status), message };
+        Attempts::new(3, Kind::Answer, false).fail(failure, false).again
+    };
+    assert!(!answer(500, None) && !answer(500, dead));
+    assert!(answer(500, drain) && answer(503, full));
 }
 
 #[test]
