@@ -4,8 +4,10 @@
 //! lasts `virtual / scale` on the wall. Each deadline is computed from the origin, so a late
 //! wake-up delays one event and never those after it.
 
+mod scale;
 mod timer;
 
+pub(crate) use scale::TimeScale;
 pub use timer::{Sleep, sleep_until};
 
 use std::time::{Duration, Instant};
@@ -15,30 +17,26 @@ pub type Micros = u64;
 
 /// Maps between the wall and a run's virtual time.
 #[derive(Debug, Clone, Copy)]
-pub struct RunClock {
-    origin: Instant,
-    scale: f64,
-}
+pub struct RunClock(TimeScale);
 
 impl RunClock {
     /// Virtual time 0 is `origin`; a scale that is not a positive number counts as 1.
     #[must_use]
     pub fn new(origin: Instant, scale: f64) -> Self {
         let scale = if scale.is_finite() && scale > 0.0 { scale } else { 1.0 };
-        Self { origin, scale }
+        Self(TimeScale::new(origin, scale))
     }
 
     /// How many times faster than the wall the run goes.
     #[must_use]
     pub fn scale(&self) -> f64 {
-        self.scale
+        self.0.scale()
     }
 
     /// The virtual time of a moment; 0 before the origin.
     #[must_use]
     pub fn at(&self, moment: Instant) -> Micros {
-        let real = moment.saturating_duration_since(self.origin);
-        (real.as_secs_f64() * self.scale * 1e6).round() as Micros
+        (self.0.seconds(moment) * 1e6).round() as Micros
     }
 
     /// The virtual time now.
@@ -50,13 +48,13 @@ impl RunClock {
     /// The moment of a virtual time.
     #[must_use]
     pub fn real(&self, at: Micros) -> Instant {
-        self.origin + Duration::from_secs_f64(at as f64 / self.scale / 1e6)
+        self.0.moment(seconds(at))
     }
 
     /// How long a virtual duration lasts on the wall.
     #[must_use]
     pub fn real_duration(&self, length: Duration) -> Duration {
-        length.div_f64(self.scale)
+        self.0.real_duration(length)
     }
 
     /// Waits until a virtual time, exact to about 0.1 ms of real time. Cancel safe.

@@ -3,6 +3,7 @@
 //! Deadlines are absolute (`start + virtual / scale`), so a late wake-up delays one event and
 //! never the ones after it.
 
+use crate::clock::TimeScale;
 use std::time::{Duration, Instant};
 
 /// Nanoseconds of virtual time since the engine started.
@@ -10,23 +11,20 @@ pub type Virtual = u64;
 
 /// Maps between real and virtual time.
 #[derive(Debug, Clone, Copy)]
-pub struct Clock {
-    origin: Instant,
-    scale: f64,
-}
+pub struct Clock(TimeScale);
 
 impl Clock {
     /// Virtual time 0 is `origin`; it then runs `scale` times as fast as real time.
     /// A scale below 1 or not a number counts as 1.
     #[must_use]
     pub fn new(origin: Instant, scale: f64) -> Self {
-        Self { origin, scale: if scale >= 1.0 { scale } else { 1.0 } }
+        Self(TimeScale::new(origin, if scale.is_finite() && scale >= 1.0 { scale } else { 1.0 }))
     }
 
     /// The virtual time of a moment; 0 before the start.
     #[must_use]
     pub fn at(&self, moment: Instant) -> Virtual {
-        to_nanos(moment.saturating_duration_since(self.origin).as_secs_f64() * self.scale)
+        to_nanos(self.0.seconds(moment))
     }
 
     /// The virtual time now.
@@ -38,13 +36,13 @@ impl Clock {
     /// The real moment of a virtual time.
     #[must_use]
     pub fn real(&self, at: Virtual) -> Instant {
-        self.origin + Duration::from_secs_f64(at as f64 / self.scale / 1e9)
+        self.0.moment(at as f64 / 1e9)
     }
 
     /// How long a virtual duration takes in real time.
     #[must_use]
     pub fn real_duration(&self, length: Duration) -> Duration {
-        length.div_f64(self.scale)
+        self.0.real_duration(length)
     }
 }
 

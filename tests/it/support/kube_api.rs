@@ -20,6 +20,8 @@ pub enum Mood {
     Forbids,
     /// Reads requests and never answers.
     Hangs,
+    /// Reads requests and closes the connection.
+    HangsUp,
     /// 410 to every watch, as a status and not in the stream.
     RefusesWatches,
     /// Ends every watch before it says anything.
@@ -253,6 +255,7 @@ impl Connection {
                     let _ = self.changed.wait_for(|()| false).await;
                     false
                 }
+                Mood::HangsUp => false,
                 Mood::Forbids => self.status(403, "endpointslices is forbidden").await,
                 Mood::RefusesWatches if asked.is_watch() => {
                     self.status(410, "too old resource version").await
