@@ -3,29 +3,19 @@
 //! quota store, a recorder of hold times, and a log subscriber, which is met at chosen lines deep
 //! inside a request.
 
+use crate::support::in_process::{InProcess, MinedHolds, MinedStore, telemetry};
 use crate::support::wire::{Ending, Wire};
 use crate::support::{Api, BOUND, Call, Proto, Setup, eventually};
-use futures::future::BoxFuture;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
-use streamgate::admission::{AdmissionController, Holders};
+use std::time::Duration;
 use streamgate::config::Config;
-use streamgate::core::hold::HoldTimes;
-use streamgate::core::ids::{PoolId, TenantId};
+use streamgate::core::ids::TenantId;
 use streamgate::core::outcome::Outcome;
-use streamgate::core::quota::{Acquired, QuotaStore, SlotPath, SlotUsage, StoreError, StoreStatus};
-use streamgate::proxy::{
-    ClientSocket, EngineTimeouts, Engines, Gateway, Live, Parts, serve_connection,
-};
+use streamgate::core::quota::QuotaStore;
 use streamgate::quota::memory::MemoryStore;
-use streamgate::telemetry::{Labels, Params, Telemetry};
-use streamgate::upstream::Pools;
+use streamgate::telemetry::Telemetry;
 use streamgate_loadtests::engine::{Engine, EngineConfig};
-use tokio::net::TcpListener;
-use tokio::sync::watch;
-use tokio_util::task::AbortOnDropHandle;
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 
 const CAP: u32 = 3;
@@ -72,39 +62,6 @@ impl Mines {
     }
 }
 
-struct MinedStore(MemoryStore, Mine);
-
-impl QuotaStore for MinedStore {
-    fn acquire<'a>(&'a self, path: &'a SlotPath) -> BoxFuture<'a, Result<Acquired, StoreError>> {
-        Box::pin(async move {
-            let answer = self.0.acquire(path).await;
-            // With the slot in hand: it must not be lost with the request.
-            self.1.pass();
-            answer
-        })
-    }
-
-    fn room(&self, tenant: &TenantId, pool: &PoolId) -> BoxFuture<'static, ()> {
-        self.0.room(tenant, pool)
-    }
-
-    fn usage(&self, tenant: &TenantId) -> SlotUsage {
-        self.0.usage(tenant)
-    }
-
-    fn status(&self) -> StoreStatus {
-        self.0.status()
-    }
-}
-
-struct MinedHolds(Mine);
-
-impl HoldTimes for MinedHolds {
-    fn record(&self, _tenant: &TenantId, _held: Duration, _now: Instant) {
-        self.0.pass();
-    }
-}
-
 /// Hits whoever logs the chosen line.
 struct MinedLog(Mines);
 
@@ -129,15 +86,11 @@ impl<S: tracing::Subscriber> Layer<S> for MinedLog {
 
 /// A gateway in this process and thread.
 struct Mined {
-    proxy: SocketAddr,
+    gateway: InProcess,
     mines: Mines,
     telemetry: Arc<Telemetry>,
-    holders: Arc<Holders>,
-    store: Arc<MinedStore>,
-    pools: Arc<Pools>,
+    store: Arc<MemoryStore>,
     _log: tracing::subscriber::DefaultGuard,
-    _accept: AbortOnDropHandle<()>,
-    _leaving: watch::Sender<bool>,
 }
 
 impl Mined {
@@ -147,65 +100,35 @@ impl Mined {
         let config: Arc<Config> = Arc::new(setup.yaml().parse().unwrap());
         let mines = Mines::default();
         let subscriber = tracing_subscriber::registry().with(MinedLog(mines.clone()));
-        let log = tracing::subscriber::set_default(subscriber);
-        let policies = config.tenants.iter().map(|tenant| &tenant.policy);
-        let tenants = policies.map(|policy| (policy.id.clone(), policy.models.clone())).collect();
-        let telemetry = Telemetry::new(&Params {
-            labels: Labels { tenants, models: Vec::new() },
-            slo: config.slo,
-            records: None,
-            version: "test",
-        })
-        .unwrap();
-        let store = Arc::new(MinedStore(MemoryStore::new(), mines.acquire.clone()));
-        let holders = Holders::new();
-        let holds = Arc::new(MinedHolds(mines.hold.clone()));
-        let admission = Arc::new(AdmissionController::new(store.clone(), holds, holders.clone()));
-        let pools = Arc::new(Pools::new(config.pools.iter()));
-        let timeouts = EngineTimeouts { connect: BOUND, pool_idle: config.timeouts.upstream_idle };
-        let gateway = Gateway::new(Parts {
-            live: Live::new(config),
-            admission,
-            estimates: Arc::default(),
-            pools: pools.clone(),
-            telemetry: telemetry.clone(),
-            engines: Engines::new(timeouts, 16),
-            engine_connections: 1024,
-        });
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let proxy = listener.local_addr().unwrap();
-        let (leaving, left) = watch::channel(false);
-        let accept = tokio::spawn(async move {
-            loop {
-                let (stream, peer) = listener.accept().await.unwrap();
-                let (stream, reset) = ClientSocket::new(stream);
-                let (gateway, left) = (gateway.clone(), left.clone());
-                tokio::spawn(serve_connection(
-                    Box::new(stream),
-                    reset,
-                    peer.ip(),
-                    None,
-                    gateway,
-                    left,
-                ));
-            }
-        });
-        let _accept = AbortOnDropHandle::new(accept);
-        let (_log, _leaving) = (log, leaving);
-        Self { proxy, mines, telemetry, holders, store, pools, _log, _accept, _leaving }
+        let _log = tracing::subscriber::set_default(subscriber);
+        let (telemetry, store) = (telemetry(&config), Arc::new(MemoryStore::new()));
+        let step = |mine: &Mine| {
+            let mine = mine.clone();
+            Box::new(move || mine.pass())
+        };
+        let mined = Arc::new(MinedStore(store.clone(), step(&mines.acquire)));
+        let holds = Arc::new(MinedHolds(step(&mines.hold)));
+        let gateway = InProcess::start(config, telemetry.clone(), mined, holds).await;
+        Self { gateway, mines, telemetry, store, _log }
     }
 
     /// Everything is back: slots, entries, leases; and the books agree.
     async fn at_rest(&self, failed: u64, engine: &Engine) {
         eventually("everything is back", || async {
             let books = self.telemetry.total();
-            let leases: u64 =
-                self.pools.states().iter().flat_map(|p| &p.endpoints).map(|e| e.in_flight).sum();
-            let demand: u64 = self.pools.states().iter().map(|pool| pool.demand).sum();
+            let leases: u64 = self
+                .gateway
+                .pools
+                .states()
+                .iter()
+                .flat_map(|p| &p.endpoints)
+                .map(|e| e.in_flight)
+                .sum();
+            let demand: u64 = self.gateway.pools.states().iter().map(|pool| pool.demand).sum();
             let slots = self.store.usage(&TenantId::from("a")).here;
             let left = books.in_flight() + books.queued() + leases + demand + slots;
-            let open = *self.holders.open().borrow();
-            (left + self.holders.in_flight() + open == 0 && books.balanced()).then_some(())
+            let open = *self.gateway.holders.open().borrow();
+            (left + self.gateway.holders.in_flight() + open == 0 && books.balanced()).then_some(())
         })
         .await;
         assert_eq!(self.telemetry.total().ended(Outcome::Failed), failed);
@@ -217,10 +140,11 @@ impl Mined {
         let silent = Api::Chat.stream(2).fault("delay-head=5m");
         let mut running = Vec::new();
         for n in 0..CAP {
-            running.push(Call::start(Proto::ALL[n as usize % 2], self.proxy, &silent).await);
+            running
+                .push(Call::start(Proto::ALL[n as usize % 2], self.gateway.proxy, &silent).await);
         }
         engine.wait_stats(|stats| stats.in_flight == CAP as usize, BOUND).await.unwrap();
-        let more = Wire::connect(self.proxy).await.call(&Api::Chat.stream(2)).await;
+        let more = Wire::connect(self.gateway.proxy).await.call(&Api::Chat.stream(2)).await;
         assert_eq!(more.status, 429);
     }
 }
@@ -243,7 +167,7 @@ async fn while_it_asks_for_a_slot() {
     let mined = Mined::start(&engine, &tenant).await;
     for (n, proto) in Proto::ALL.into_iter().enumerate() {
         mined.mines.acquire.arm();
-        let mut hit = Call::start(proto, mined.proxy, &Api::Chat.stream(5)).await;
+        let mut hit = Call::start(proto, mined.gateway.proxy, &Api::Chat.stream(5)).await;
         ends(&mut hit).await;
         assert!(!mined.mines.acquire.armed());
         mined.at_rest(n as u64 + 1, &engine).await;
@@ -258,7 +182,7 @@ async fn while_its_slot_comes_back() {
     let mined = Mined::start(&engine, &tenant).await;
     for (n, proto) in Proto::ALL.into_iter().enumerate() {
         mined.mines.hold.arm();
-        let mut hit = Call::start(proto, mined.proxy, &Api::Chat.stream(5)).await;
+        let mut hit = Call::start(proto, mined.gateway.proxy, &Api::Chat.stream(5)).await;
         // Its engine was done, its client not yet told.
         ends(&mut hit).await;
         assert!(!mined.mines.hold.armed());
@@ -275,7 +199,7 @@ async fn in_the_middle_of_its_work() {
         format!("max_in_flight: {CAP}\non_limit: queue\nqueue: {{max_depth: 8, max_wait: 1m}}");
     let mined = Mined::start(&engine, &tenant).await;
     // One that runs beside all of it, untouched.
-    let mut beside = Call::start(Proto::H2c, mined.proxy, &Api::Chat.stream(LONG)).await;
+    let mut beside = Call::start(Proto::H2c, mined.gateway.proxy, &Api::Chat.stream(LONG)).await;
     assert_eq!(beside.head().await.unwrap().0, 200);
     let places = [
         ("no answer from the engine", "cut=before-head"),
@@ -287,7 +211,8 @@ async fn in_the_middle_of_its_work() {
     for (line, fault) in places {
         for proto in Proto::ALL {
             let mine = mined.mines.at_line(line);
-            let mut hit = Call::start(proto, mined.proxy, &Api::Chat.stream(50).fault(fault)).await;
+            let mut hit =
+                Call::start(proto, mined.gateway.proxy, &Api::Chat.stream(50).fault(fault)).await;
             ends(&mut hit).await;
             assert!(!mine.armed(), "{line}");
             failed += 1;
@@ -310,7 +235,7 @@ async fn others_on_its_connection_and_in_its_queue_go_on() {
     let engine = engine().await;
     let tenant = "max_in_flight: 2\non_limit: queue\nqueue: {max_depth: 8, max_wait: 1m}";
     let mined = Mined::start(&engine, tenant).await;
-    let mut connection = crate::support::h2::H2::connect(mined.proxy).await;
+    let mut connection = crate::support::h2::H2::connect(mined.gateway.proxy).await;
     let mut steady = connection.send(&Api::Chat.stream(LONG)).await;
     assert_eq!(steady.head().await.unwrap().0, 200);
     let mine = mined.mines.at_line("the engine's stream broke");

@@ -6,6 +6,7 @@ pub mod api;
 pub mod call;
 pub mod gate;
 pub mod h2;
+pub mod in_process;
 pub mod kube_api;
 pub mod metrics;
 pub mod own;
