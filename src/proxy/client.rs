@@ -11,12 +11,14 @@ use std::net::IpAddr;
 use std::pin::pin;
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 /// Pieces of an answer are joined into one write up to this size; a larger piece goes alone.
 const JOIN_BYTES: usize = 16 * 1024;
 /// How often a write that waits looks at what the client takes meanwhile, in its deadline.
 const LOOKS: u32 = 4;
+/// Longest pause between two looks at what the client has taken.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// Why nothing more reaches the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -202,14 +204,17 @@ impl Client {
             Some(event) => self.write_through(event, false).await,
             None => Ok(()),
         };
-        if told.is_ok() && self.under.as_ref().is_some_and(|under| !under.reset.is_armed()) {
-            // FIN without the last chunk: every HTTP/1.1 client reports an incomplete body. What
-            // is still buffered goes out first, and may meet a client that does not read.
+        // HTTP/2: dropping the stream without END_STREAM resets it.
+        let Some(under) = self.under.as_ref().filter(|_| told.is_ok()) else { return };
+        // What is still buffered goes out first, and may meet a client that does not read.
+        let _ = if under.reset.is_armed() {
+            // HTTP/1.0: dropping the connection resets it, and a reset discards what is buffered.
+            unless_stalled(self.write_stall, Some(under), taken(under)).await
+        } else {
+            // FIN without the last chunk: every HTTP/1.1 client reports an incomplete body.
             let close = self.session.shutdown();
-            let _ = unless_stalled(self.write_stall, self.under.as_ref(), close).await;
-        }
-        // HTTP/2: dropping the stream without END_STREAM resets it. HTTP/1.0: so does dropping the
-        // connection.
+            unless_stalled(self.write_stall, Some(under), close).await
+        };
     }
 
     /// Write in parts, each with a deadline of its own: a client that reads slowly but steadily is
@@ -270,6 +275,16 @@ async fn unless_stalled<T>(
         taken = now;
     }
     Err(Lost::Stalled)
+}
+
+/// Until the client's side has everything that was written. Nothing tells when it acknowledges, so
+/// it is asked from time to time.
+async fn taken(under: &Under) {
+    let mut pause = Duration::from_millis(1);
+    while under.watch.owes_acknowledgement() {
+        sleep(pause).await;
+        pause = (pause * 2).min(LOOK_AGAIN);
+    }
 }
 
 /// The same bytes, and a future that resolves when nobody holds them any more: the connection has

@@ -8,6 +8,7 @@ use crate::support::wire::{Ending, Wire};
 use crate::support::{
     Api, BOUND, Call, Gate, Leave, Metrics, Proto, Setup, ask, bounded, eventually,
 };
+use socket2::SockRef;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 use streamgate_loadtests::engine::{Engine, EngineConfig};
@@ -138,6 +139,34 @@ async fn an_old_client_can_tell_a_broken_answer() {
         }
         assert_eq!(gate.settled().await.outcome("truncated"), 3.0);
     }
+}
+
+/// A reset discards what the client's side has not taken, so it must wait for that.
+#[tokio::test]
+async fn an_old_client_gets_everything_before_the_reset() {
+    const EVENTS: usize = 1500;
+    let mut engine = Scripted::start().await;
+    let gate = Gate::start(Setup::new(&[engine.addr]).tenant("a", "max_in_flight: 1")).await;
+    let mut client = TcpStream::connect(gate.proxy).await.unwrap();
+    SockRef::from(&client).set_recv_buffer_size(4096).unwrap();
+    client.write_all(&Api::Chat.stream(3).http10().bytes()).await.unwrap();
+    let mut taken = engine.next().await;
+    taken.write(STREAM_HEAD).await;
+    for n in 0..EVENTS {
+        taken.chunk(chat_event(&format!("n{n}."))).await;
+    }
+    drop(taken);
+    // The engine is done with, and most of it is still on our side.
+    gate.metrics_when("the engine is let go", |metrics| {
+        metrics.sum("streamgate_endpoint_in_flight") == 0.0
+    })
+    .await;
+    let mut heard = Vec::new();
+    let end = bounded("the end", client.read_to_end(&mut heard)).await;
+    assert_eq!(end.unwrap_err().kind(), std::io::ErrorKind::ConnectionReset);
+    let heard = String::from_utf8(heard).unwrap();
+    assert!(heard.contains(&format!("n{}.", EVENTS - 1)), "{} bytes", heard.len());
+    Api::Chat.error_event(&heard);
 }
 
 /// Requests that come before their turn are served in their order.

@@ -10,6 +10,7 @@ use super::held::Held;
 use crate::core::sync::lock;
 use async_trait::async_trait;
 use bytes::BytesMut;
+use pingora_core::protocols::l4::ext::TCP_INFO;
 use pingora_core::protocols::raw_connect::ProxyDigest;
 use pingora_core::protocols::tls::SslDigest;
 use pingora_core::protocols::{
@@ -85,11 +86,22 @@ impl Watch {
     /// Bytes that the client's side of the connection has acknowledged so far, TLS records
     /// included. `None`: not known here.
     pub fn acknowledged(&self) -> Option<u64> {
+        self.look(|info| info.tcpi_bytes_acked)
+    }
+
+    /// Whether the client's side has still to acknowledge bytes that were written; `false` where
+    /// that is not known.
+    pub fn owes_acknowledgement(&self) -> bool {
+        self.look(|info| info.tcpi_unacked > 0 || info.tcpi_notsent_bytes > 0).unwrap_or(false)
+    }
+
+    /// What the kernel knows of the connection. `None`: nothing, since only Linux tells.
+    fn look<T>(&self, what: impl FnOnce(&TCP_INFO) -> T) -> Option<T> {
         // Held, so that the number still means this connection.
         let shared = lock(&self.0);
         let info = SocketDigest::from_raw_fd(shared.stream.id()).tcp_info();
-        // Only Linux tells; elsewhere the state is none that exists.
-        info.filter(|info| info.tcpi_state != 0).map(|info| info.tcpi_bytes_acked)
+        // Elsewhere the state is none that exists.
+        info.filter(|info| info.tcpi_state != 0).map(|info| what(&info))
     }
 }
 
