@@ -104,7 +104,7 @@ async fn run(process: Process, path: &Path) -> Result<u8, Failure> {
         never = door.open() => match never {},
         never = reloader.run() => match never {},
     };
-    endpoints.close();
+    endpoints.close().await;
     process.store.leave().await;
     // A blocked drain call gets its answer.
     let _ = serving_admin.await;

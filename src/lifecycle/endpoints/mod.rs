@@ -77,9 +77,13 @@ impl EndpointDrainHandle {
         timeout(limit, read).await.is_ok_and(|read| read.is_ok())
     }
 
-    /// This process ends: whoever waits is told how far it has come.
-    pub fn close(&self) {
+    /// This process ends: the board learns how far it has come, which takes half a second at the
+    /// most, and whoever waits is told. Cancel-safe; the closing goes on without its caller.
+    pub async fn close(&self) {
+        let mut states = self.0.states.clone();
         let _ = self.0.commands.send(Command::Close);
+        // Fails only without an owner, and then nobody waits.
+        let _ = states.wait_for(|states| states.closing).await;
     }
 
     fn check(&self, endpoint: &EndpointId) -> Result<(), UnknownEndpoint> {

@@ -21,6 +21,8 @@ const READ_IDLE: Duration = Duration::from_secs(2);
 /// Pause after an exchange without an answer: while something drains, and else.
 const PAUSE: Duration = Duration::from_millis(100);
 const PAUSE_IDLE: Duration = Duration::from_secs(1);
+/// How long a process that ends tries to have the board know how far it came.
+const LAST_WORD: Duration = Duration::from_millis(500);
 
 /// What everybody may know.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,6 +49,8 @@ pub(super) struct Owner {
     /// What the board was last told and took.
     told: Option<Dispatch>,
     read_at: Instant,
+    /// The process ends; whoever waits is told at the latest then.
+    closing: Option<Instant>,
 }
 
 /// What woke the task.
@@ -70,7 +74,8 @@ impl Owner {
         let (states, receiver) = watch::channel(States::default());
         let desk = Desk::new(name, margin);
         let read_at = Instant::now();
-        (Self { desk, endpoints, board, inbox, states, told: None, read_at }, receiver)
+        let (told, closing) = (None, None);
+        (Self { desk, endpoints, board, inbox, states, told, read_at, closing }, receiver)
     }
 
     /// Runs until the last handle is gone.
@@ -132,7 +137,18 @@ impl Owner {
         let now = Instant::now().into_std();
         let by_endpoint = self.desk.states(now, |endpoint| self.endpoints.seen(endpoint));
         self.tell(&by_endpoint);
-        self.states.send_modify(|states| states.by_endpoint = by_endpoint);
+        let closing = self.has_said_all();
+        self.states.send_modify(|states| {
+            states.by_endpoint = by_endpoint;
+            states.closing |= closing;
+        });
+    }
+
+    /// The process ends, and its last counts were taken by the board or need not be: what is then
+    /// published is final.
+    fn has_said_all(&self) -> bool {
+        let Some(until) = self.closing else { return false };
+        !self.desk.is_busy() || Instant::now() >= until || !self.has_news(&self.dispatch())
     }
 
     /// Log what changed.
@@ -153,15 +169,25 @@ impl Owner {
     /// tell, else when it is to be read again.
     fn next_exchange(&self) -> Exchange {
         let now = Instant::now();
-        let dispatch = self.desk.dispatch(now.into_std(), |endpoint| self.endpoints.seen(endpoint));
-        let news = !dispatch.entries.is_empty()
-            || self.told.as_ref().is_none_or(|told| told.shares != dispatch.shares);
+        let dispatch = self.dispatch();
+        let news = self.has_news(&dispatch);
         let failing = self.told.is_none() && now < self.read_at;
         let due = now >= self.read_at || (news && !failing);
         due.then(|| {
             let (board, said) = (Arc::clone(&self.board), dispatch.clone());
             (dispatch, async move { board.exchange(said).await }.boxed())
         })
+    }
+
+    fn dispatch(&self) -> Dispatch {
+        let now = Instant::now().into_std();
+        self.desk.dispatch(now, |endpoint| self.endpoints.seen(endpoint))
+    }
+
+    /// Whether the board has not taken all of this yet.
+    fn has_news(&self, dispatch: &Dispatch) -> bool {
+        !dispatch.entries.is_empty()
+            || self.told.as_ref().is_none_or(|told| told.shares != dispatch.shares)
     }
 
     /// The next thing that happens. Cancel-safe in all its branches.
@@ -201,7 +227,7 @@ impl Owner {
                 let _ = done.send(drained);
             }
             Command::Close => {
-                self.states.send_modify(|states| states.closing = true);
+                self.closing.get_or_insert(Instant::now() + LAST_WORD);
             }
         }
     }

@@ -200,9 +200,39 @@ async fn nobody_waits_for_a_process_that_ends() {
     let waiting = tokio::spawn(drains.drain(engine(), seconds(80)));
     tokio::time::sleep(seconds(1)).await;
     let closed = Instant::now();
-    drains.close();
+    drains.close().await;
     let late = waiting.await.unwrap().unwrap();
     assert!(!late.drained && closed.elapsed() < seconds(1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_that_ends_after_its_last_request_says_drained() {
+    let (port, board) = (Engine::with(1), Arc::<Near>::default());
+    let drains = start(&port, &board);
+    let waiting = tokio::spawn(drains.drain(engine(), seconds(80)));
+    tokio::time::sleep(seconds(1)).await;
+    // No bell: the end of the process is the first that the owner hears of it.
+    lock(&port.seen).in_flight = 0;
+    let closed = Instant::now();
+    drains.close().await;
+    let ended = waiting.await.unwrap().unwrap();
+    assert!(ended.drained && ended.state.in_flight == 0, "{ended:?}");
+    assert_eq!(closed.elapsed(), seconds(0), "nothing was waited for");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_that_ends_without_the_board_does_not_stay_for_it() {
+    let (port, board) = (Engine::with(1), Arc::<Near>::default());
+    *lock(&board.away) = true;
+    let drains = start(&port, &board);
+    let waiting = tokio::spawn(drains.drain(engine(), seconds(80)));
+    tokio::time::sleep(seconds(1)).await;
+    lock(&port.seen).in_flight = 0;
+    let closed = Instant::now();
+    drains.close().await;
+    let late = waiting.await.unwrap().unwrap();
+    assert!(!late.drained && !late.state.fleet_known, "{late:?}");
+    assert!(closed.elapsed() < seconds(1), "{:?}", closed.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
