@@ -301,6 +301,7 @@ impl Traffic for AdmissionController {
     }
 
     fn cut(&self) -> u64 {
+        self.holders.end_the_unadmitted();
         self.holders.cut_all(CutCause::Drain) as u64
     }
 

@@ -20,6 +20,8 @@ use tokio_util::sync::CancellationToken;
 #[derive(Debug)]
 pub struct Holders {
     registry: Mutex<Registry>,
+    /// What is not admitted yet has run out of time too.
+    over: CancellationToken,
     /// Open requests; changes are announced only when the number reaches zero.
     open: watch::Sender<u64>,
 }
@@ -72,7 +74,8 @@ impl Entry {
 impl Holders {
     /// An empty registry that accepts requests.
     pub fn new() -> Arc<Self> {
-        Arc::new(Self { registry: Mutex::default(), open: watch::Sender::new(0) })
+        let (registry, over) = (Mutex::default(), CancellationToken::new());
+        Arc::new(Self { registry, over, open: watch::Sender::new(0) })
     }
 
     /// Admitted requests that have not ended.
@@ -145,6 +148,11 @@ impl Holders {
     /// reading it gives the present number.
     pub fn open(&self) -> watch::Receiver<u64> {
         self.open.subscribe()
+    }
+
+    /// Whoever is open without having been admitted must end now, with an answer.
+    pub(super) fn end_the_unadmitted(&self) {
+        self.over.cancel();
     }
 
     /// From now on nothing is opened or registered.
@@ -226,6 +234,14 @@ impl OpenGuard {
             false
         });
         Self { holders }
+    }
+}
+
+impl OpenGuard {
+    /// Resolves when this request, if it is not admitted yet, must end now because the process
+    /// does. Cancel-safe.
+    pub async fn over(&self) {
+        self.holders.over.cancelled().await;
     }
 }
 

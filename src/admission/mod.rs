@@ -29,6 +29,6 @@ pub mod request;
 
 pub use controller::AdmissionController;
 pub use estimates::HoldEstimates;
-pub use holders::{Answering, Holder, Holders};
+pub use holders::{Answering, Holder, Holders, OpenGuard};
 pub use permit::Permit;
 pub use request::{AdmitRequest, Admitted, Refused};

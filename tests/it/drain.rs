@@ -204,6 +204,48 @@ async fn a_prestop_whose_wait_is_over_names_what_is_left() {
     drop(running);
 }
 
+/// An upload of which the last bytes are still to come.
+async fn uploading(gate: &Gate) -> Wire {
+    let bytes = Request::post("/v1/chat/completions", "a", chat(2, true)).bytes();
+    let mut wire = Wire::connect(gate.proxy).await;
+    wire.send(&bytes[..bytes.len() - 10]).await;
+    wire
+}
+
+#[tokio::test]
+async fn an_upload_that_outlives_the_deadline_is_answered() {
+    let engine = slow_engine().await;
+    let drain = "{propagation: 0s, deadline: 4s, cut_margin: 3s}";
+    let mut gate = gate(&engine, "max_in_flight: 4", drain).await;
+    let mut wire = uploading(&gate).await;
+    // The head has been read once another connection, accepted later, was served.
+    let other = Request::get("/v1/models", "a");
+    assert_eq!(Wire::connect(gate.proxy).await.call(&other).await.status, 200);
+    gate.signal("TERM");
+    let answer = wire.answer().await;
+    assert_eq!((answer.status, answer.reason()), (503, Some("draining")));
+    assert!(answer.headers.contains_key("retry-after"));
+    gate.exit_code().await;
+    let lines = gate.request_lines();
+    assert_eq!(lines.len(), 2);
+    let line = &lines[1];
+    assert_eq!((&line["outcome"], &line["tenant"]), (&"rejected".into(), &"a".into()));
+}
+
+#[tokio::test]
+async fn an_upload_that_comes_while_draining_is_refused_before_its_end() {
+    let engine = slow_engine().await;
+    let drain = "{propagation: 0s, deadline: 60s, cut_margin: 1s}";
+    let gate = gate(&engine, "max_in_flight: 4", drain).await;
+    let running = streaming(&gate, 100_000).await;
+    gate.signal("TERM");
+    eventually("draining", || async { (phase(&gate).await == "draining").then_some(()) }).await;
+    let answer = uploading(&gate).await.answer().await;
+    assert_eq!((answer.status, answer.reason()), (503, Some("draining")));
+    assert_eq!(answer.headers["connection"], "close");
+    drop(running);
+}
+
 #[tokio::test]
 async fn an_upload_under_way_is_answered() {
     let engine = slow_engine().await;

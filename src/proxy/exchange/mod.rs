@@ -30,6 +30,7 @@ mod write;
 
 use super::client::Client;
 use super::gateway::Gateway;
+use crate::admission::OpenGuard;
 use crate::core::cause::CutCause;
 use crate::core::outcome::Outcome;
 use crate::core::reason::Reason;
@@ -105,9 +106,22 @@ impl Stop {
         Self::Refuse(broken::cut_outcome(cause), Rejection::new(reason, message))
     }
 
+    /// The replica leaves, and the request was not read to its end.
+    fn cut_unread() -> Self {
+        Self::refuse(Rejection::new(Reason::Draining, "This replica is shutting down."))
+    }
+
     /// Refused before anything was asked of an engine.
     fn refuse(rejection: Rejection) -> Self {
         Self::Refuse(Outcome::Rejected, rejection)
+    }
+}
+
+/// When a request is to be read no further: the drain is at its end, or the replica took no more
+/// requests when this one came, and what would be read would only be refused.
+async fn over(open: Option<&OpenGuard>) {
+    if let Some(open) = open {
+        open.over().await;
     }
 }
 
@@ -118,8 +132,12 @@ impl Gateway {
         client.set_write_stall(live.config.timeouts.write_stall);
         let mut account = Account::open(client);
         // Until the last byte of the answer is out, the drain knows that somebody is served.
-        let _open = self.admission.open();
-        let request = ingress::read(self, &live, client, &mut account).await;
+        let open = self.admission.open();
+        let request = tokio::select! {
+            biased;
+            request = ingress::read(self, &live, client, &mut account) => request,
+            () = over(open.as_ref()) => Err(Stop::cut_unread()),
+        };
         let mut arrival = self.telemetry.arrive(&account.tenant, account.request_id.clone());
         let end = match request {
             Ok(request) => run::run(self, &live, client, request, &mut account, &mut arrival).await,
