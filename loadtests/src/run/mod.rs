@@ -4,6 +4,7 @@ mod actions;
 mod autoscale;
 mod closed;
 mod context;
+mod earlier;
 mod live;
 mod open;
 mod prepare;
@@ -25,6 +26,7 @@ use crate::history::{Recorder, Scraper};
 use crate::record::{FORMAT, Header, Line, RecordWriter, Slo, Trailer};
 use crate::scenario::Scenario;
 use context::{Context, PhaseContext};
+use earlier::Earlier;
 use setup::Setup;
 
 /// Name of the records in a result folder.
@@ -52,13 +54,14 @@ pub struct Ran {
 ///
 /// # Errors
 /// When the folder cannot be written or the target cannot be started. A request that fails is
-/// no error but a record.
+/// no error but a record. If nothing was measured, the folder holds what it held before.
 pub async fn run(
     scenario: &Scenario,
     options: &Options,
     stop: CancellationToken,
 ) -> anyhow::Result<Ran> {
     std::fs::create_dir_all(&options.out)?;
+    let earlier = Earlier::put_aside(&options.out, &[SCENARIO, RECORDS, HISTORY])?;
     let json = serde_json::to_vec_pretty(scenario)?;
     std::fs::write(options.out.join(SCENARIO), json)?;
     let (records, history) = (options.out.join(RECORDS), options.out.join(HISTORY));
@@ -80,7 +83,7 @@ pub async fn run(
         arrivals: run.live.recorded(),
         interrupted: run.stop.is_cancelled(),
     };
-    let interrupted = end.interrupted;
+    let (interrupted, measured) = (end.interrupted, end.arrivals > 0);
     writer.sender().send(Line::End(end));
     drop(run);
     let written = writer.finish().with_context(|| {
@@ -94,6 +97,11 @@ pub async fn run(
     series
         .finish()
         .with_context(|| format!("{}: the records are whole (report --help)", history.display()))?;
+    if outcome.is_err() && !measured {
+        earlier.put_back()?;
+    } else {
+        earlier.discard()?;
+    }
     outcome?;
     Ok(Ran { records, history, interrupted })
 }

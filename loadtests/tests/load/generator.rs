@@ -182,3 +182,30 @@ async fn an_address_where_nothing_listens_is_told_before_anything_is_planned() {
     assert!(told.contains("target.url.base") && told.contains("start the server"), "{told}");
     assert!(read_records(&folder.path().join(RECORDS)).unwrap().arrivals.is_empty());
 }
+
+#[tokio::test]
+async fn a_run_that_measures_nothing_leaves_what_was_measured_before() {
+    let engine = Engine::start(EngineConfig::instant(Duration::ZERO)).await.unwrap();
+    let load = "closed: {lanes: 1, length: 1m, per_lane: 3}";
+    let folder = tempfile::tempdir().unwrap();
+    run_all(&against(&engine.url(""), "", load), folder.path()).await;
+    let contents = || {
+        let mut files: Vec<_> = std::fs::read_dir(folder.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .map(|path| (path.clone(), std::fs::read(path).unwrap()))
+            .collect();
+        files.sort();
+        files
+    };
+    let before = contents();
+    assert_eq!(before.len(), 3);
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let unreachable = against(&format!("http://{nobody}"), "", load);
+    let options = options(folder.path());
+    run(&unreachable, &options, CancellationToken::new()).await.unwrap_err();
+    assert_eq!(contents(), before);
+
+    let again = run_all(&against(&engine.url(""), "", load), folder.path()).await;
+    assert_eq!((again.arrivals.len(), contents().len()), (3, 3), "nothing else is left there");
+}
