@@ -19,7 +19,7 @@ const CALMEST: u32 = 2;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Turn {
     kept: u32,
-    /// When the first of them was kept.
+    /// When the first of them was kept, or granted.
     since: Option<Moment>,
     /// Offers in a row that nobody took, up to a few.
     calm: u32,
@@ -30,13 +30,18 @@ pub(super) struct Turn {
 }
 
 impl Turn {
+    /// The store granted slots.
+    pub fn begin(&mut self, now: Moment) {
+        self.since.get_or_insert(now);
+    }
+
     /// A slot that came free goes to the next request here.
     pub fn keep(&mut self, now: Moment) {
         self.kept = self.kept.saturating_add(1);
         self.since.get_or_insert(now);
     }
 
-    /// It is time to offer one. The first slot that comes free is always kept.
+    /// It is time to offer one.
     pub fn is_over(&self, replicas: u64, now: Moment) -> bool {
         // One gives, all ask, the giver too.
         let questions = u32::try_from(replicas.saturating_add(1)).unwrap_or(u32::MAX);

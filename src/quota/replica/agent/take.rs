@@ -218,6 +218,9 @@ impl Agent {
         }
         (leaf.asked, leaf.dirty, leaf.shed, leaf.block) = (0, false, false, None);
         leaf.learning = grant.code == Code::Learning;
+        if grant.n > 0 {
+            leaf.turn.begin(now);
+        }
         self.start_waiting(id, common, now);
         if self.class == Class::Floor {
             self.leaf_mut(id).again = Some(now + FLOOR_AGAIN);
