@@ -215,6 +215,8 @@ impl AdmissionController {
             let path = self.path(request, &lane.policy(&request.policy));
             tokio::select! {
                 biased;
+                // First: what was asked for under another policy is not to be taken.
+                () = place.rung() => {}
                 answer = self.store.wait(&path, told) => match answer? {
                     Acquired::Granted(slot) => return Ok(slot),
                     Acquired::Full(scope) => {
@@ -222,8 +224,6 @@ impl AdmissionController {
                         place.mark(scope);
                     }
                 },
-                // The policy may be another one since, or the turn somebody else's.
-                () = place.rung() => {}
             }
         }
     }

@@ -19,7 +19,7 @@ const CALMEST: u32 = 2;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Turn {
     kept: u32,
-    /// When the first of them was kept, or granted.
+    /// When the turn began: a slot was granted, or the first was kept.
     since: Option<Moment>,
     /// Offers in a row that nobody took, up to a few.
     calm: u32,
@@ -30,9 +30,9 @@ pub(super) struct Turn {
 }
 
 impl Turn {
-    /// The store granted slots.
+    /// The store granted one more: a turn begins.
     pub fn begin(&mut self, now: Moment) {
-        self.since.get_or_insert(now);
+        (self.kept, self.since) = (0, Some(now));
     }
 
     /// A slot that came free goes to the next request here.

@@ -206,6 +206,9 @@ impl Agent {
         now: Moment,
     ) {
         let leaf = self.leaf_mut(id);
+        if grant.n > leaf.sure.n {
+            leaf.turn.begin(now);
+        }
         leaf.held = grant.n.max(leaf.running);
         leaf.sure = Sure { n: grant.n, version };
         leaf.told_idle = grant.n.saturating_sub(leaf.asked_need);
@@ -218,9 +221,6 @@ impl Agent {
         }
         (leaf.asked, leaf.dirty, leaf.shed, leaf.block) = (0, false, false, None);
         leaf.learning = grant.code == Code::Learning;
-        if grant.n > 0 {
-            leaf.turn.begin(now);
-        }
         self.start_waiting(id, common, now);
         if self.class == Class::Floor {
             self.leaf_mut(id).again = Some(now + FLOOR_AGAIN);
