@@ -9,6 +9,7 @@ use streamgate::core::hold::HoldTimes;
 use streamgate::core::ids::TenantId;
 use streamgate::core::policy::{Mode, ModelSet, OnLimit, PoolCap, Revision, TenantPolicy};
 use streamgate::core::quota::{QuotaStore, StoreOp};
+use streamgate::core::reason::Reason;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
@@ -38,12 +39,16 @@ impl Gate {
 }
 
 fn request(cap: u32) -> AdmitRequest {
+    with_depth(cap, 1000)
+}
+
+fn with_depth(cap: u32, max_depth: u32) -> AdmitRequest {
     let max_wait = Duration::from_secs(60);
     let policy = TenantPolicy {
         id: "a".into(),
         max_in_flight: cap,
         revision: Revision::FIRST,
-        on_limit: OnLimit::Queue { max_depth: 1000, max_wait },
+        on_limit: OnLimit::Queue { max_depth, max_wait },
         models: ModelSet::Any,
         pool: None,
         mode: Mode::Enforce,
@@ -167,5 +172,19 @@ async fn a_slot_given_back_elsewhere_is_found_by_who_queues() {
         drop(admitted.expect("it is served").unwrap().unwrap());
         crate::support::until("all is back", || here.replica.store.usage(&"a".into()).fleet == 0)
             .await;
+    }
+}
+
+/// Property 2: nobody is refused by what the store said before, not even where nobody may wait.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_queue_without_places_refuses_by_an_answer_of_its_own() {
+    let server = RedisServer::start(&[]);
+    let [here, there]: [_; 2] = gates(&server).await;
+    let _held = here.admission.admit(request(1), Instant::now()).await.unwrap();
+    for _ in 0..5 {
+        let before = there.sets();
+        let refused = there.admission.admit(with_depth(1, 0), Instant::now()).await.unwrap_err();
+        assert_eq!(refused.reason, Reason::QueueFull);
+        assert!(there.sets() > before, "the store was not asked");
     }
 }
