@@ -168,23 +168,30 @@ impl AdmissionController {
     ) -> Result<Grant, Reason> {
         let mut blocked = None;
         if lane.newcomer_may_ask(&request.pool) {
-            match self.ask(request, policy).await {
+            match self.store.wait(&self.path(request, policy), None).await {
                 Ok(Acquired::Granted(slot)) => return Ok(slot.into()),
                 Ok(Acquired::Full(scope)) => blocked = Some(scope),
-                Err(_) => return Err(Reason::QuotaUnavailable),
+                Err(error) => return Err(unanswered(policy, &error)),
             }
         }
         // No await between the store's answer and the place in line: order is kept.
         let Some(place) = lane.join(&request.pool, blocked, max_depth) else {
-            let cause = blocked.unwrap_or_else(|| lane.cause(&request.pool));
-            return Err(in_queue(cause, Reason::QueueFull));
+            return match blocked {
+                None => Err(in_queue(lane.cause(&request.pool), Reason::QueueFull)),
+                // What was said may be a moment old; nobody is refused by that.
+                Some(_) => match self.ask(request, policy).await {
+                    Ok(Acquired::Granted(slot)) => Ok(slot.into()),
+                    Ok(Acquired::Full(scope)) => Err(in_queue(scope, Reason::QueueFull)),
+                    Err(_) => Err(Reason::QuotaUnavailable),
+                },
+            };
         };
         tokio::select! {
             biased;
             () = self.closed.cancelled() => Err(Reason::Draining),
-            slot = self.wait(request, lane, &place) => match slot {
+            slot = self.wait(request, lane, &place, blocked) => match slot {
                 Ok(slot) => Ok(slot.into()),
-                Err(_) => Err(Reason::QuotaUnavailable),
+                Err(error) => Err(unanswered(policy, &error)),
             },
             () = sleep_until(until) => {
                 Err(in_queue(lane.cause(&request.pool), Reason::QueueTimeout))
@@ -198,21 +205,25 @@ impl AdmissionController {
         request: &AdmitRequest,
         lane: &Lane,
         place: &Place,
+        mut told: Option<FullScope>,
     ) -> Result<Box<dyn SlotGuard>, StoreError> {
         loop {
             if !place.may_ask() {
                 place.rung().await;
                 continue;
             }
-            // Subscribed before asking: a slot that comes free in between is not missed.
-            let room = self.store.room(&request.policy.id, &request.pool);
-            match self.ask(request, &lane.policy(&request.policy)).await? {
-                Acquired::Granted(slot) => return Ok(slot),
-                Acquired::Full(scope) => place.mark(scope),
-            }
+            let path = self.path(request, &lane.policy(&request.policy));
             tokio::select! {
-                () = room => {}
+                biased;
+                // First: what was asked for under another policy is not to be taken.
                 () = place.rung() => {}
+                answer = self.store.wait(&path, told) => match answer? {
+                    Acquired::Granted(slot) => return Ok(slot),
+                    Acquired::Full(scope) => {
+                        told = Some(scope);
+                        place.mark(scope);
+                    }
+                },
             }
         }
     }
@@ -254,20 +265,23 @@ impl AdmissionController {
         request: &AdmitRequest,
         policy: &TenantPolicy,
     ) -> Result<Acquired, StoreError> {
+        let answer = self.store.acquire(&self.path(request, policy)).await;
+        if let Err(error) = &answer {
+            let _ = unanswered(policy, error);
+        }
+        answer
+    }
+
+    fn path(&self, request: &AdmitRequest, policy: &TenantPolicy) -> SlotPath {
         let pool = self.pool_cap(request);
-        let path = SlotPath {
+        SlotPath {
             tenant: policy.id.clone(),
             tenant_cap: policy.max_in_flight,
             pool: request.pool.clone(),
             pool_cap: pool.max_in_flight,
             tenant_revision: policy.revision.number(),
             pool_revision: pool.revision.number(),
-        };
-        let answer = self.store.acquire(&path).await;
-        if let Err(error) = &answer {
-            tracing::debug!(tenant = %policy.id, %error, "quota store gave no answer");
         }
-        answer
     }
 
     fn register(
@@ -328,6 +342,12 @@ fn refused(
         waited: asked_at.elapsed(),
         _open: open,
     }
+}
+
+/// The store gave no answer.
+fn unanswered(policy: &TenantPolicy, error: &StoreError) -> Reason {
+    tracing::debug!(tenant = %policy.id, %error, "quota store gave no answer");
+    Reason::QuotaUnavailable
 }
 
 /// The reason for a request that does not queue.

@@ -74,6 +74,29 @@ pub trait QuotaStore: Send + Sync {
     /// Cancel-safe: dropping the future before it resolves leaves no slot held.
     fn acquire<'a>(&'a self, path: &'a SlotPath) -> BoxFuture<'a, Result<Acquired, StoreError>>;
 
+    /// Wait for one slot on every level of `path`, until there is one. [`Acquired::Full`] is only
+    /// answered to say that another level than `told` (the last such answer; `None`: none yet) has
+    /// no room; it may be a moment old, so nobody may be refused because of it. Whoever is told so
+    /// and goes on to wait calls again with it.
+    ///
+    /// Cancel-safe: dropping the future before it resolves leaves no slot held.
+    fn wait<'a>(
+        &'a self,
+        path: &'a SlotPath,
+        told: Option<FullScope>,
+    ) -> BoxFuture<'a, Result<Acquired, StoreError>> {
+        Box::pin(async move {
+            loop {
+                // Subscribed before asking: a slot that comes free in between is not missed.
+                let room = self.room(&path.tenant, &path.pool);
+                match self.acquire(path).await? {
+                    Acquired::Full(scope) if told == Some(scope) => room.await,
+                    answer @ (Acquired::Full(_) | Acquired::Granted(_)) => return Ok(answer),
+                }
+            }
+        })
+    }
+
     /// Resolves when a slot of `tenant` or of `pool` may have come free since **this call** (not
     /// since the first poll). Subscribe first, then [`acquire`](Self::acquire), then wait: no
     /// wake-up is lost. May resolve without cause.

@@ -26,6 +26,9 @@ macro_rules! behaves_as_a_quota_store {
             a_raised_cap_admits_at_once,
             room_hears_a_release_of_the_tenant_before_the_first_poll,
             room_hears_a_release_of_another_tenant_in_the_pool,
+            who_waits_is_served_when_a_slot_comes_free,
+            who_waits_is_told_when_another_level_has_no_room,
+            a_dropped_wait_leaves_nothing_held,
             a_burst_never_exceeds_the_cap,
             a_dropped_acquire_leaves_nothing_held,
             a_panicking_holder_gives_its_slot_back,
@@ -180,6 +183,56 @@ pub async fn room_hears_a_release_of_another_tenant_in_the_pool(store: Arc<dyn Q
     drop(slot);
     timeout(BOUND, room).await.expect("the release was lost");
     let _slot = granted_soon(&*store, &waiting).await;
+}
+
+async fn told(store: &dyn QuotaStore, path: &SlotPath, before: Option<FullScope>) -> FullScope {
+    match timeout(BOUND, store.wait(path, before)).await.expect("no answer") {
+        Ok(Acquired::Full(scope)) => scope,
+        other => panic!("expected no room on {path:?}, got {other:?}"),
+    }
+}
+
+pub async fn who_waits_is_served_when_a_slot_comes_free(store: Arc<dyn QuotaStore>) {
+    let path = path("a", 1, "p", None);
+    for _ in 0..3 {
+        let slot = match store.wait(&path, None).await {
+            Ok(Acquired::Granted(slot)) => slot,
+            other => panic!("expected a slot, got {other:?}"),
+        };
+        let scope = told(&*store, &path, None).await;
+        assert_eq!(scope, FullScope::Tenant);
+        let mut waits = Box::pin(store.wait(&path, Some(scope)));
+        assert!(futures::poll!(waits.as_mut()).is_pending(), "it knows that already");
+        drop(slot);
+        let answer = timeout(BOUND, waits).await.expect("the slot was lost");
+        assert!(matches!(answer, Ok(Acquired::Granted(_))), "{answer:?}");
+        drop(answer);
+        nothing_held_soon(&*store, "a").await;
+    }
+}
+
+pub async fn who_waits_is_told_when_another_level_has_no_room(store: Arc<dyn QuotaStore>) {
+    let of_tenant = granted(&*store, &path("a", 1, "p", None)).await;
+    let in_pool = granted(&*store, &path("b", 1, "q", Some(1))).await;
+    let path = path("a", 1, "q", Some(1));
+    assert_eq!(told(&*store, &path, None).await, FullScope::Tenant);
+    drop(of_tenant);
+    let scope = told(&*store, &path, Some(FullScope::Tenant)).await;
+    assert_eq!(scope, FullScope::Pool);
+    drop(in_pool);
+    let answer = timeout(BOUND, store.wait(&path, Some(scope))).await.expect("the slot was lost");
+    assert!(matches!(answer, Ok(Acquired::Granted(_))), "{answer:?}");
+}
+
+pub async fn a_dropped_wait_leaves_nothing_held(store: Arc<dyn QuotaStore>) {
+    let path = path("a", 1, "p", None);
+    let slot = granted(&*store, &path).await;
+    let mut waits = Box::pin(store.wait(&path, Some(FullScope::Tenant)));
+    drop(futures::poll!(waits.as_mut()));
+    drop(slot);
+    drop(waits);
+    nothing_held_soon(&*store, "a").await;
+    let _slot = granted_soon(&*store, &path).await;
 }
 
 pub async fn a_burst_never_exceeds_the_cap(store: Arc<dyn QuotaStore>) {

@@ -103,7 +103,7 @@ async fn at_the_cap() {
     let cost = measure(&fleet, Load::start(fleet.addresses(), 12, 4), 4).await;
     cost.tell("cap 4, 12 clients, a queue");
     cost.tally.assert_answered(&["complete"]);
-    // A request that waits asks again when a slot came free somewhere, with all that wait beside it.
-    assert!(cost.sets / cost.requests() <= 4.0);
+    // A slot that comes free goes to the next in line here, and every few of them to whoever asks first.
+    assert!(cost.sets / cost.requests() <= 1.0);
     fleet.assert_exact("at the cap, with a queue");
 }

@@ -16,4 +16,5 @@ mod forms;
 mod memory_loss;
 mod outage;
 mod policy;
+mod queue;
 mod support;

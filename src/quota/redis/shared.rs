@@ -7,7 +7,7 @@
 use super::clock;
 use super::journal::Journal;
 use super::slot::RedisSlot;
-use crate::core::quota::{Acquired, SlotPath, StoreError};
+use crate::core::quota::{Acquired, StoreError};
 use crate::core::sync::lock;
 use crate::quota::replica::{Asked, Class, Event, Lot, Machine, Moment, Notice, ScopeId, Ticket};
 use std::collections::HashMap;
@@ -83,12 +83,13 @@ impl Shared {
         value
     }
 
-    /// A request asks for a slot.
-    pub fn ask(self: &Arc<Self>, path: &SlotPath) -> Question {
+    /// A request asks for a slot, by [`Machine::ask`] or [`Machine::wait`].
+    pub fn ask(self: &Arc<Self>, question: impl FnOnce(&mut Machine, Moment) -> Asked) -> Question {
         let (question, deliveries, stirred) = {
             let mut inner = lock(&self.inner);
-            let question = match inner.machine.ask(path, clock::now()) {
+            let question = match question(&mut inner.machine, clock::now()) {
                 Asked::Granted(lot) => Ok(lot),
+                Asked::Full(scope) => Err(Question::Answered(Ok(Acquired::Full(scope)))),
                 Asked::Failed(error) => Err(Question::Answered(Err(error))),
                 Asked::Waits(ticket) => {
                     let (sender, receiver) = oneshot::channel();

@@ -8,7 +8,7 @@ use super::{clock, fence, journal::Journal};
 use crate::config::{self, StrictFailover, WhenUnavailable};
 use crate::core::ids::{PoolId, ReplicaId, TenantId};
 use crate::core::quota::{
-    Acquired, QuotaStore, SlotPath, SlotUsage, StoreError, StoreMeter, StoreStatus,
+    Acquired, FullScope, QuotaStore, SlotPath, SlotUsage, StoreError, StoreMeter, StoreStatus,
 };
 use crate::quota::replica::{Floors, Machine, Params, Ticket, Times};
 use futures::future::BoxFuture;
@@ -97,6 +97,20 @@ impl RedisStore {
 }
 
 impl RedisStore {
+    /// What becomes of a question. Cancel-safe: dropped, it gives its place up.
+    async fn answer(&self, question: Question) -> Result<Acquired, StoreError> {
+        match question {
+            Question::Answered(answer) => answer,
+            Question::Waits(ticket, answer) => {
+                let mut place = Place { shared: &self.shared, ticket: Some(ticket) };
+                let answer = answer.await;
+                place.ticket = None;
+                // The sender is dropped unanswered only when the machine is gone.
+                answer.unwrap_or(Err(StoreError::Timeout))
+            }
+        }
+    }
+
     /// This replica as the store knows it; `None` without a lease.
     pub(super) fn incarnation(&self) -> Option<ReplicaId> {
         self.shared.with(|machine, now| machine.incarnation(now).map(ReplicaId::from))
@@ -106,16 +120,17 @@ impl RedisStore {
 impl QuotaStore for RedisStore {
     fn acquire<'a>(&'a self, path: &'a SlotPath) -> BoxFuture<'a, Result<Acquired, StoreError>> {
         Box::pin(async move {
-            match self.shared.ask(path) {
-                Question::Answered(answer) => answer,
-                Question::Waits(ticket, answer) => {
-                    let mut place = Place { shared: &self.shared, ticket: Some(ticket) };
-                    let answer = answer.await;
-                    place.ticket = None;
-                    // The sender is dropped unanswered only when the machine is gone.
-                    answer.unwrap_or(Err(StoreError::Timeout))
-                }
-            }
+            self.answer(self.shared.ask(|machine, now| machine.ask(path, now))).await
+        })
+    }
+
+    fn wait<'a>(
+        &'a self,
+        path: &'a SlotPath,
+        told: Option<FullScope>,
+    ) -> BoxFuture<'a, Result<Acquired, StoreError>> {
+        Box::pin(async move {
+            self.answer(self.shared.ask(|machine, now| machine.wait(path, told, now))).await
         })
     }
 

@@ -7,8 +7,8 @@ use super::*;
 use crate::config::{Quota, Redis, RedisUrl};
 use crate::core::ids::{PoolId, TenantId};
 use crate::core::quota::{
-    Acquired, QuotaStore, SlotPath, SlotUsage, StoreError, StoreFault, StoreMeter, StoreOp,
-    StoreStatus,
+    Acquired, FullScope, QuotaStore, SlotPath, SlotUsage, StoreError, StoreFault, StoreMeter,
+    StoreOp, StoreStatus,
 };
 use crate::quota::suite;
 use futures::future::BoxFuture;
@@ -25,6 +25,14 @@ struct Fixture {
 impl QuotaStore for Fixture {
     fn acquire<'a>(&'a self, path: &'a SlotPath) -> BoxFuture<'a, Result<Acquired, StoreError>> {
         self.store.acquire(path)
+    }
+
+    fn wait<'a>(
+        &'a self,
+        path: &'a SlotPath,
+        told: Option<FullScope>,
+    ) -> BoxFuture<'a, Result<Acquired, StoreError>> {
+        self.store.wait(path, told)
     }
 
     fn room(&self, tenant: &TenantId, pool: &PoolId) -> BoxFuture<'static, ()> {

@@ -10,6 +10,10 @@ use std::time::Duration;
 /// Shortest and longest pause before those who wait ask again without a hint (R14).
 const ASK_AGAIN: (Duration, Duration) = (Duration::from_millis(250), Duration::from_millis(500));
 
+/// Whoever queues looks for what no hint told of within this time, or a beat if that is less:
+/// slots of the dead, and hints that were lost.
+const LOOK_AGAIN: Duration = Duration::from_millis(750);
+
 #[derive(Debug)]
 pub(super) struct Common {
     pub params: Params,
@@ -51,6 +55,13 @@ impl Common {
         now + ASK_AGAIN.0 + (ASK_AGAIN.1 - ASK_AGAIN.0).mul_f64(self.chance())
     }
 
+    /// When those who queue ask again without a hint, so that the pressure stays. Who `holds`
+    /// slots of the leaf has others to wait for, and only keeps the pressure.
+    pub fn queue_again(&mut self, holds: bool, now: Moment) -> Moment {
+        let share = if holds { 1.4 + 0.4 * self.chance() } else { 0.8 + 0.2 * self.chance() };
+        now + self.params.times.beat.min(LOOK_AGAIN).mul_f64(share)
+    }
+
     /// Unused slots of the leaf must go back at once: somebody waits in one of its scopes, or one
     /// has no room (R12, R13).
     pub fn eager(&self, leaf: LeafId, now: Moment) -> bool {
@@ -68,15 +79,19 @@ impl Common {
         self.book.any(leaf, super::book::Scope::tight)
     }
 
+    /// Replicas that are alive, as last heard.
+    pub fn alive(&self) -> u64 {
+        /// Assumed before the fleet was heard of.
+        const UNHEARD: u64 = 2;
+        if self.replicas == 0 { UNHEARD } else { self.replicas }
+    }
+
     /// The most spare that one replica should wish of the leaf: no cap is shared out by more than
     /// half among the replicas that are alive.
     pub fn most_spare(&self, leaf: LeafId) -> u32 {
-        /// Replicas assumed before the fleet was heard of.
-        const UNHEARD: u64 = 2;
         /// Where nothing has a cap.
         const MOST: u32 = 1024;
-        let replicas = if self.replicas == 0 { UNHEARD } else { self.replicas };
-        let share = u32::try_from(replicas.saturating_mul(2)).unwrap_or(u32::MAX);
+        let share = u32::try_from(self.alive().saturating_mul(2)).unwrap_or(u32::MAX);
         let caps = self.book.path(leaf).iter().filter_map(|scope| self.book.scope(*scope).cap);
         caps.map(|cap| cap / share).min().unwrap_or(MOST).min(MOST)
     }

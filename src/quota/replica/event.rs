@@ -21,6 +21,9 @@ pub enum Asked {
     Granted(Lot),
     /// An [`Event`] with this ticket follows, unless it is forgotten.
     Waits(Ticket),
+    /// Only to [`Machine::wait`](super::Machine::wait): this level had no room a moment ago, and
+    /// nothing was heard since.
+    Full(FullScope),
     Failed(StoreError),
 }
 
@@ -28,6 +31,7 @@ pub enum Asked {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Event {
     Granted(Ticket, Lot),
+    /// No room in this level, by an answer to a question that covered the ticket.
     Refused(Ticket, FullScope),
     Failed(Ticket, StoreError),
     /// A slot of the scope may have come free.

@@ -3,8 +3,9 @@
 //! Always `running ≤ held`, and while the incarnation's deadline has not passed `held` is at most
 //! what the store has for it.
 
-use super::book::LeafId;
+use super::book::{LeafId, ScopeId};
 use super::params::Moment;
+use super::turn::Turn;
 use super::usage::Usage;
 use crate::core::quota::FullScope;
 use std::collections::VecDeque;
@@ -21,8 +22,37 @@ pub(super) struct Waiter {
     pub ticket: Ticket,
     /// Its time is over then.
     pub until: Moment,
-    /// The store said "full" to it once.
-    pub full: Option<Verdict>,
+    pub manner: Manner,
+}
+
+/// What "full" means to a waiter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Manner {
+    /// It is refused; `full`: the store said so once.
+    Asks { full: Option<Verdict> },
+    /// It stays in line; it is told if another level than `told` has no room.
+    Queues { told: Option<FullScope> },
+}
+
+impl Waiter {
+    fn queues(&self) -> bool {
+        matches!(self.manner, Manner::Queues { .. })
+    }
+
+    fn verdict(&self) -> Option<Verdict> {
+        match self.manner {
+            Manner::Asks { full } => full,
+            Manner::Queues { .. } => None,
+        }
+    }
+}
+
+/// The store said that a scope of the leaf has no room: until then there is no use in asking
+/// again, unless something is heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Block {
+    pub scope: ScopeId,
+    pub until: Moment,
 }
 
 /// What a waiter was told, and will be refused with unless a slot comes free before.
@@ -63,6 +93,11 @@ pub(super) struct Leaf {
     pub again: Option<Moment>,
     /// A slot came free since the last question left: its answer is from before that.
     pub freed: bool,
+    /// The last answer, if it was "full".
+    pub block: Option<Block>,
+    /// A slot was offered to others: those who wait here do not ask before then.
+    pub yields_until: Option<Moment>,
+    pub turn: Turn,
     /// The last answer was that the store does not know yet.
     pub learning: bool,
     /// Nothing runs and nobody waits, since then.
@@ -125,42 +160,53 @@ impl Leaf {
         if !self.has_unused() {
             return None;
         }
-        let next = self.leave_first()?;
+        let next = self.line.pop_front()?;
+        self.covered = self.covered.saturating_sub(1);
         self.start();
         Some(next.ticket)
     }
 
-    /// The store said "full" to those who are covered. The first of them that was told so before,
-    /// or any if `at_once`, leaves without a slot.
-    pub fn refuse(&mut self, at_once: bool, now: Moment) -> Option<Ticket> {
-        let first = self.line.front().filter(|_| self.covered > 0)?;
-        let refused = if at_once || first.full.is_some() { self.leave_first() } else { None };
-        self.rest(now);
-        refused.map(|waiter| waiter.ticket)
+    /// The store said that `scope` is full to those who are covered. The first of them that leaves
+    /// without a slot: one that was told so before, or any if `at_once`; of those who queue, one
+    /// that was told otherwise.
+    pub fn refuse(&mut self, scope: FullScope, at_once: bool, now: Moment) -> Option<Ticket> {
+        let refused = self.line.iter().take(self.covered).position(|waiter| match waiter.manner {
+            Manner::Asks { full } => at_once || full.is_some(),
+            Manner::Queues { told } => told != Some(scope),
+        });
+        self.leave(refused, now).map(|waiter| waiter.ticket)
     }
 
-    /// The others that are covered stay, with this verdict.
-    pub fn sentence(&mut self, verdict: Verdict) {
+    /// The others that are covered stay: with this verdict, or until that time if they queue.
+    pub fn sentence(&mut self, verdict: Verdict, until: Moment) {
         for waiter in self.line.iter_mut().take(self.covered) {
-            waiter.full.get_or_insert(verdict);
+            match &mut waiter.manner {
+                Manner::Asks { full } => _ = full.get_or_insert(verdict),
+                Manner::Queues { .. } => waiter.until = until,
+            }
         }
     }
 
-    /// The first waiter leaves, if its verdict is due.
+    /// The first that does not queue leaves, if its verdict is due.
     pub fn refuse_due(&mut self, now: Moment) -> Option<(Ticket, FullScope)> {
-        let verdict = self.line.front()?.full?;
+        let first = self.line.iter().position(|waiter| !waiter.queues())?;
+        let verdict = self.line[first].verdict()?;
         let due = verdict.at.is_some_and(|at| at <= now);
-        let refused = if due { self.leave_first() } else { None };
-        self.rest(now);
+        let refused = self.leave(due.then_some(first), now);
         refused.map(|waiter| (waiter.ticket, verdict.scope))
     }
 
-    /// The first waiter leaves, if its time is over.
+    /// The first whose time is over leaves.
     pub fn expire(&mut self, now: Moment) -> Option<Ticket> {
-        let over = self.line.front().is_some_and(|waiter| waiter.until <= now);
-        let expired = if over { self.leave_first() } else { None };
-        self.rest(now);
-        expired.map(|waiter| waiter.ticket)
+        let over = self.soonest().find(|(_, waiter)| waiter.until <= now).map(|(at, _)| at);
+        self.leave(over, now).map(|waiter| waiter.ticket)
+    }
+
+    /// Those of whom one is the first whose time is over: all who queue before the first who does
+    /// not, and that one; behind it nobody's time ends earlier.
+    fn soonest(&self) -> impl Iterator<Item = (usize, &Waiter)> {
+        let queue = self.line.iter().take_while(|waiter| waiter.queues()).count();
+        self.line.iter().enumerate().take(queue + 1)
     }
 
     /// Everybody leaves without a slot.
@@ -175,17 +221,19 @@ impl Leaf {
     pub fn forget(&mut self, ticket: Ticket, now: Moment) -> bool {
         // Tickets are numbered in order of arrival.
         let at = self.line.binary_search_by_key(&ticket.number, |waiter| waiter.ticket.number);
-        let Ok(at) = at else { return false };
-        self.line.remove(at);
-        self.covered -= usize::from(at < self.covered);
-        self.rest(now);
-        true
+        self.leave(at.ok(), now).is_some()
     }
 
-    fn leave_first(&mut self) -> Option<Waiter> {
-        let first = self.line.pop_front();
-        self.covered = self.covered.saturating_sub(usize::from(first.is_some()));
-        first
+    /// Somebody waits who does not queue.
+    pub fn somebody_asks(&self) -> bool {
+        self.line.iter().any(|waiter| !waiter.queues())
+    }
+
+    fn leave(&mut self, at: Option<usize>, now: Moment) -> Option<Waiter> {
+        let waiter = self.line.remove(at?)?;
+        self.covered -= usize::from(at? < self.covered);
+        self.rest(now);
+        Some(waiter)
     }
 
     fn rest(&mut self, now: Moment) {
@@ -206,7 +254,22 @@ impl Leaf {
 
     /// When the time of the first waiter is over.
     pub fn first_until(&self) -> Option<Moment> {
-        self.line.front().map(|waiter| waiter.until)
+        self.soonest().map(|(_, waiter)| waiter.until).min()
+    }
+
+    /// When those who wait should ask.
+    pub fn ask_at(&self) -> Moment {
+        let [again, yields] = [self.again, self.yields_until].map(Option::unwrap_or_default);
+        again.max(yields)
+    }
+
+    /// A slot came free elsewhere: what the last answer said does not count any more. Those who
+    /// wait ask now, or `later` if it is the others' turn.
+    pub fn hear(&mut self, now: Moment, later: Moment) {
+        if self.yields_until.is_none_or(|until| until <= now) {
+            (self.again, self.freed, self.block) = (None, true, None);
+            self.yields_until = self.turn.lets_go().then_some(later);
+        }
     }
 
     /// R6: the question is not answered.
@@ -222,6 +285,7 @@ impl Leaf {
         (self.sure, self.told_idle) = (Sure::default(), 0);
         (self.asked, self.dirty, self.shed) = (0, false, false);
         (self.again, self.learning) = (None, false);
+        (self.block, self.yields_until, self.turn) = (None, None, Turn::default());
         self.uncover();
     }
 }
@@ -232,6 +296,7 @@ mod tests {
     use std::time::Duration;
 
     const NOW: Moment = Duration::from_secs(1);
+    const POOL: FullScope = FullScope::Pool;
 
     fn line(count: u64) -> Leaf {
         let mut leaf = Leaf::default();
@@ -246,7 +311,7 @@ mod tests {
     }
 
     fn waiter(ticket: u64) -> Waiter {
-        Waiter { ticket: number(ticket), until: NOW * 2, full: None }
+        Waiter { ticket: number(ticket), until: NOW * 2, manner: Manner::Asks { full: None } }
     }
 
     #[test]
@@ -254,9 +319,9 @@ mod tests {
         let mut leaf = line(2);
         leaf.cover();
         leaf.wait(waiter(3));
-        assert_eq!(leaf.refuse(true, NOW), Some(number(1)));
-        assert_eq!(leaf.refuse(true, NOW), Some(number(2)));
-        assert_eq!(leaf.refuse(true, NOW), None);
+        assert_eq!(leaf.refuse(POOL, true, NOW), Some(number(1)));
+        assert_eq!(leaf.refuse(POOL, true, NOW), Some(number(2)));
+        assert_eq!(leaf.refuse(POOL, true, NOW), None);
         assert_eq!(leaf.waiting(), 1);
     }
 
@@ -264,14 +329,39 @@ mod tests {
     fn a_verdict_waits_for_its_time_or_for_another_answer() {
         let mut leaf = line(2);
         leaf.cover();
-        assert_eq!(leaf.refuse(false, NOW), None, "told for the first time");
-        leaf.sentence(Verdict { scope: FullScope::Pool, at: Some(NOW * 2) });
+        assert_eq!(leaf.refuse(POOL, false, NOW), None, "told for the first time");
+        leaf.sentence(Verdict { scope: POOL, at: Some(NOW * 2) }, NOW * 2);
         leaf.wait(waiter(3));
         assert_eq!(leaf.refuse_due(NOW), None);
         leaf.cover();
-        assert_eq!(leaf.refuse(false, NOW), Some(number(1)), "told again");
-        assert_eq!(leaf.refuse_due(NOW * 2), Some((number(2), FullScope::Pool)));
-        assert_eq!((leaf.refuse_due(NOW * 9), leaf.refuse(false, NOW)), (None, None));
+        assert_eq!(leaf.refuse(POOL, false, NOW), Some(number(1)), "told again");
+        assert_eq!(leaf.refuse_due(NOW * 2), Some((number(2), POOL)));
+        assert_eq!((leaf.refuse_due(NOW * 9), leaf.refuse(POOL, false, NOW)), (None, None));
+    }
+
+    #[test]
+    fn who_queues_stays_and_is_told_once_what_it_waits_for() {
+        let mut leaf = Leaf::default();
+        leaf.wait(Waiter { manner: Manner::Queues { told: None }, ..waiter(1) });
+        leaf.wait(Waiter { manner: Manner::Queues { told: Some(POOL) }, ..waiter(2) });
+        leaf.wait(waiter(3));
+        leaf.cover();
+        assert_eq!(leaf.refuse(POOL, false, NOW), Some(number(1)), "told what it did not know");
+        assert_eq!(leaf.refuse(POOL, false, NOW), None);
+        leaf.sentence(Verdict { scope: POOL, at: Some(NOW) }, NOW * 9);
+        assert_eq!(leaf.refuse_due(NOW), Some((number(3), POOL)), "behind one that queues");
+        assert_eq!((leaf.refuse_due(NOW * 8), leaf.expire(NOW * 8)), (None, None));
+        assert_eq!((leaf.first_until(), leaf.expire(NOW * 9)), (Some(NOW * 9), Some(number(2))));
+    }
+
+    #[test]
+    fn the_time_of_one_that_asks_is_seen_behind_those_that_queue() {
+        let mut leaf = Leaf::default();
+        let told = Manner::Queues { told: Some(POOL) };
+        leaf.wait(Waiter { manner: told, until: NOW * 5, ..waiter(1) });
+        leaf.wait(waiter(2));
+        assert_eq!((leaf.first_until(), leaf.expire(NOW * 2)), (Some(NOW * 2), Some(number(2))));
+        assert_eq!((leaf.expire(NOW * 2), leaf.waiting()), (None, 1));
     }
 
     #[test]
@@ -280,8 +370,8 @@ mod tests {
         leaf.cover();
         leaf.wait(waiter(3));
         assert!(leaf.forget(number(1), NOW) && !leaf.forget(number(1), NOW));
-        assert_eq!(leaf.refuse(true, NOW), Some(number(2)));
-        assert_eq!(leaf.refuse(true, NOW), None);
+        assert_eq!(leaf.refuse(POOL, true, NOW), Some(number(2)));
+        assert_eq!(leaf.refuse(POOL, true, NOW), None);
         assert!(leaf.forget(number(3), NOW));
         assert_eq!(leaf.idle_since, Some(NOW));
     }

@@ -18,6 +18,7 @@
 //! | `book` | names, caps, what the store said of each scope |
 //! | `health` | the circuit breaker |
 //! | `usage` | how much spare is worth holding |
+//! | `turn` | how long slots stay here while others wait too |
 //! | `params` | constants; `command`, `event` what goes out and in |
 
 mod agent;
@@ -32,6 +33,7 @@ mod names;
 mod params;
 #[cfg(test)]
 mod tests;
+mod turn;
 mod usage;
 
 pub use book::ScopeId;

@@ -11,6 +11,7 @@
 //!         a new incarnation that holds what still runs
 //! ```
 
+mod give;
 mod plan;
 mod send;
 mod take;
@@ -18,8 +19,8 @@ mod take;
 use super::book::{LeafId, ScopeId};
 use super::command::Class;
 use super::common::Common;
-use super::event::{Event, Lot, Notice};
-use super::leaf::{Leaf, Ticket, Waiter};
+use super::event::{Lot, Notice};
+use super::leaf::{Block, Leaf, Manner, Ticket, Waiter};
 use super::names;
 use super::params::{Moment, Times};
 use crate::config::OnFence;
@@ -170,64 +171,27 @@ impl Agent {
         Some(self.lot(id))
     }
 
-    pub fn wait(&mut self, id: LeafId, waiter: Waiter) {
-        self.leaf_mut(id).wait(waiter);
+    /// One more waits. Who asks is asked for at once; who queues, when the last "full" is old.
+    pub fn wait(&mut self, id: LeafId, waiter: Waiter, common: &Common, now: Moment) {
+        let block = self.block(id, common, now).map(|block| block.until);
+        let leaf = self.leaf_mut(id);
+        match waiter.manner {
+            Manner::Asks { .. } if !leaf.somebody_asks() => leaf.again = None,
+            Manner::Queues { .. } if leaf.nobody_waits() => leaf.again = block,
+            Manner::Asks { .. } | Manner::Queues { .. } => {}
+        }
+        leaf.wait(waiter);
+    }
+
+    /// The last answer was "full", a moment ago, and nothing was heard since.
+    pub fn block(&self, id: LeafId, common: &Common, now: Moment) -> Option<Block> {
+        let block = self.leaves[id.0].block.filter(|block| now < block.until)?;
+        common.book.scope(block.scope).full().then_some(block)
     }
 
     /// A waiter gave up.
     pub fn forget(&mut self, ticket: Ticket, now: Moment) -> bool {
         self.leaf_mut(ticket.leaf).forget(ticket, now)
-    }
-
-    /// R12: a request ended. Whoever waits here goes first; else the slot stays for the next one,
-    /// or is given up at once if others need it.
-    pub fn release(&mut self, lot: Lot, common: &mut Common, now: Moment) {
-        if !self.owns(lot) {
-            return;
-        }
-        let id = lot.leaf;
-        self.leaf_mut(id).stop(now);
-        common.book.run(id, false, 1);
-        if !common.tight(id) {
-            self.start_waiting(id, common, now);
-        }
-        self.trim(id, common, now);
-        common.ring(id);
-        // A leaf that others need, or that may soon be idle, has something due; any other waits
-        // for the beat.
-        let leaf = &self.leaves[id.0];
-        common.stirred |= leaf.held < leaf.sure.n || leaf.idle_since.is_some();
-    }
-
-    /// Those who wait start while slots are held.
-    pub(super) fn start_waiting(&mut self, id: LeafId, common: &mut Common, now: Moment) {
-        if !self.serving(now) {
-            return;
-        }
-        let lot = self.lot(id);
-        while let Some(ticket) = self.leaf_mut(id).start_next() {
-            common.book.run(id, true, 1);
-            common.events.push(Event::Granted(ticket, lot));
-        }
-    }
-
-    /// Unused slots that others need are not used any more; the next SET tells the store. An
-    /// incarnation without a lease has no unused slots at all.
-    pub(super) fn trim(&mut self, id: LeafId, common: &Common, now: Moment) {
-        let never_granted = self.deadline.is_none();
-        let leaf = self.leaf_mut(id);
-        if never_granted {
-            leaf.held = leaf.running;
-        } else if common.eager(id, now) {
-            leaf.held = leaf.held.min(leaf.busy());
-        }
-    }
-
-    /// R13: a cap was lowered; what is unused goes back before anything is asked for.
-    pub fn shed(&mut self, id: LeafId) {
-        let leaf = self.leaf_mut(id);
-        leaf.held = leaf.running;
-        leaf.shed = true;
     }
 
     /// R11. `now` is only for the pace: the fence has no way back.
@@ -261,11 +225,10 @@ impl Agent {
     }
 
     /// A slot of the scope came free where somebody waits: those who wait here ask now.
-    pub fn ask_now(&mut self, scope: ScopeId, common: &Common) {
+    pub fn ask_now(&mut self, scope: ScopeId, common: &Common, now: Moment) {
         for id in self.ids() {
             if common.book.path(id).contains(&scope) {
-                let leaf = self.leaf_mut(id);
-                (leaf.again, leaf.freed) = (None, true);
+                self.leaf_mut(id).hear(now, now + give::ON_ITS_WAY);
             }
         }
     }

@@ -58,8 +58,11 @@ impl Agent {
 
     fn is_due(&self, id: LeafId, beats: bool, common: &Common, now: Moment) -> bool {
         let leaf = &self.leaves[id.0];
+        let want = self.want(id, common, now);
+        // Those who wait have a time of their own.
+        let moved = want < leaf.sure.n || (want > leaf.sure.n && leaf.nobody_waits());
         self.due_at(id, common, now).is_some_and(|at| at <= now)
-            || (beats && leaf.asked == 0 && self.want(id, common, now) != leaf.sure.n)
+            || (beats && leaf.asked == 0 && moved)
     }
 
     /// When the leaf needs a SET, apart from what the next beat brings along.
@@ -72,7 +75,7 @@ impl Agent {
             return Some(Moment::ZERO);
         }
         let asks = !leaf.nobody_waits() || self.lacks_floor(id, common, now);
-        let asks = asks.then(|| leaf.again.unwrap_or(Moment::ZERO));
+        let asks = asks.then(|| leaf.ask_at());
         let gives = self.want(id, common, now) < leaf.sure.n;
         let gives = gives && (common.eager(id, now) || self.sheds(id, common));
         let confesses = leaf.owes_confession() && common.pressed(id, now);

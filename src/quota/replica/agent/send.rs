@@ -63,6 +63,9 @@ impl Agent {
             let need = if sheds { leaf.running } else { leaf.busy() };
             raises |= leaf.dirty || want > leaf.sure.n;
             leaf.held = leaf.held.min(want);
+            if want < leaf.sure.n {
+                leaf.turn.pass();
+            }
             (leaf.asked, leaf.asked_need) = (version, need);
             (leaf.again, leaf.freed) = (None, false);
             if sheds {

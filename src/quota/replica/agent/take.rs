@@ -1,20 +1,17 @@
 //! What is made of answers (R4 to R9).
 
 use super::Agent;
+use super::give::ON_ITS_WAY;
 use crate::quota::replica::book::{LeafId, ScopeId};
 use crate::quota::replica::command::{
     Answer, Claimed, Class, Code, Grant, Kind, Learning, Listed, Shown, Token,
 };
 use crate::quota::replica::common::Common;
 use crate::quota::replica::event::{Event, Notice};
-use crate::quota::replica::leaf::{Sure, Verdict};
+use crate::quota::replica::leaf::{Block, Sure, Verdict};
 use crate::quota::replica::params::Moment;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// How long a slot may take from its end elsewhere until it is heard of here, where it is given
-/// back at once: two messages, with room for a busy machine.
-const ON_ITS_WAY: Duration = Duration::from_millis(15);
 
 /// A floor that was not granted is asked for again after so long.
 const FLOOR_AGAIN: Duration = Duration::from_secs(5);
@@ -209,17 +206,30 @@ impl Agent {
         now: Moment,
     ) {
         let leaf = self.leaf_mut(id);
+        if grant.n > leaf.sure.n {
+            leaf.turn.begin(now);
+        }
         leaf.held = grant.n.max(leaf.running);
         leaf.sure = Sure { n: grant.n, version };
         leaf.told_idle = grant.n.saturating_sub(leaf.asked_need);
-        (leaf.asked, leaf.dirty, leaf.shed) = (0, false, false);
+        if leaf.shed && leaf.yields_until.is_some() {
+            // The others were told of it just now.
+            leaf.yields_until = Some(now + ON_ITS_WAY);
+        } else {
+            leaf.yields_until = None;
+            leaf.turn.answered(grant.code != Code::Ok);
+        }
+        (leaf.asked, leaf.dirty, leaf.shed, leaf.block) = (0, false, false, None);
         leaf.learning = grant.code == Code::Learning;
         self.start_waiting(id, common, now);
         if self.class == Class::Floor {
             self.leaf_mut(id).again = Some(now + FLOOR_AGAIN);
         } else if let Some(again) = self.verdict(id, grant.code, blocking, learning, common, now) {
             let leaf = self.leaf_mut(id);
-            leaf.again = Some(if leaf.freed { now } else { again });
+            leaf.again = Some(again);
+            if leaf.freed {
+                (leaf.again, leaf.block) = (Some(now), None);
+            }
         }
         self.leaf_mut(id).uncover();
         self.trim(id, common, now);
@@ -248,7 +258,7 @@ impl Agent {
     /// "Full". Others may hold slots of the scope that nobody uses any more and that the store was
     /// not told of: where nobody waited before, they are asked for them now, so the question is
     /// put again; where they know, such a slot is on its way, so there is a moment for it to be
-    /// heard of. Whoever was told "full" before is refused.
+    /// heard of. Whoever was told "full" before is refused. Who queues stays.
     fn full(
         &mut self,
         id: LeafId,
@@ -259,12 +269,17 @@ impl Agent {
     ) -> Option<Moment> {
         let kind = common.book.scope(scope).kind;
         let at_once = !self.others_hold(scope, common);
-        while let Some(ticket) = self.leaf_mut(id).refuse(at_once, now) {
+        while let Some(ticket) = self.leaf_mut(id).refuse(kind, at_once, now) {
             common.events.push(Event::Refused(ticket, kind));
         }
-        let again = now + if known { ON_ITS_WAY } else { common.params.grace() };
-        self.leaf_mut(id).sentence(Verdict { scope: kind, at: known.then_some(again) });
-        (!self.leaf_mut(id).nobody_waits()).then_some(again)
+        let soon = now + if known { ON_ITS_WAY } else { common.params.grace() };
+        let later = common.queue_again(self.leaves[id.0].held > 0, now);
+        let patience = now + common.params.patience();
+        let leaf = self.leaf_mut(id);
+        leaf.sentence(Verdict { scope: kind, at: known.then_some(soon) }, patience);
+        leaf.block = Some(Block { scope, until: later });
+        let again = if leaf.somebody_asks() { soon } else { later };
+        (!leaf.nobody_waits()).then_some(again)
     }
 
     /// This replica itself holds unused slots of the scope, under other leaves: the next SET

@@ -2,15 +2,25 @@
 
 use super::Machine;
 use crate::config::WhenUnavailable;
-use crate::core::quota::{SlotPath, StoreError, StoreFault};
+use crate::core::quota::{FullScope, SlotPath, StoreError, StoreFault};
 use crate::quota::replica::book::LeafId;
 use crate::quota::replica::event::{Asked, Event, Lot};
-use crate::quota::replica::leaf::{Ticket, Waiter};
+use crate::quota::replica::leaf::{Manner, Ticket, Waiter};
 use crate::quota::replica::params::Moment;
 
 impl Machine {
-    /// One request asks for a slot on `path`.
+    /// One request asks for a slot on `path`, now or not at all.
     pub fn ask(&mut self, path: &SlotPath, now: Moment) -> Asked {
+        self.come(path, Manner::Asks { full: None }, now)
+    }
+
+    /// One request waits for a slot on `path` until there is one, and is told when another level
+    /// than `told` has no room.
+    pub fn wait(&mut self, path: &SlotPath, told: Option<FullScope>, now: Moment) -> Asked {
+        self.come(path, Manner::Queues { told }, now)
+    }
+
+    fn come(&mut self, path: &SlotPath, manner: Manner, now: Moment) -> Asked {
         self.watch(now);
         let leaf = self.enter(path);
         let away = self.away(now);
@@ -27,12 +37,22 @@ impl Machine {
         if away {
             return Asked::Failed(self.unavailable());
         }
+        if let Some(scope) = self.untold(leaf, manner, now) {
+            return Asked::Full(scope);
+        }
         self.tickets += 1;
         let ticket = Ticket { number: self.tickets, leaf };
         let until = now + self.common.params.patience();
-        self.ordinary.wait(leaf, Waiter { ticket, until, full: None });
+        self.ordinary.wait(leaf, Waiter { ticket, until, manner }, &self.common, now);
         self.common.stirred = true;
         Asked::Waits(ticket)
+    }
+
+    /// What the last answer said to those who queue, if this one was not told so.
+    fn untold(&self, leaf: LeafId, manner: Manner, now: Moment) -> Option<FullScope> {
+        let Manner::Queues { told } = manner else { return None };
+        let block = self.ordinary.block(leaf, &self.common, now)?;
+        Some(self.common.book.scope(block.scope).kind).filter(|scope| told != Some(*scope))
     }
 
     /// The leaf of a path, with the caps the path brought.
@@ -53,7 +73,8 @@ impl Machine {
                 if change.lowered.is_some() {
                     self.ordinary.shed(id);
                 } else {
-                    self.ordinary.leaf_mut(id).again = None;
+                    let leaf = self.ordinary.leaf_mut(id);
+                    (leaf.again, leaf.block) = (None, None);
                 }
             }
             if let Some(scope) = change.raised {

@@ -175,7 +175,7 @@ impl Machine {
                 self.common.book.scope_mut(scope).pressed_until = until;
             }
             Hint::Free(_) => {
-                self.ordinary.ask_now(scope, &self.common);
+                self.ordinary.ask_now(scope, &self.common, now);
                 self.common.events.push(Event::Room(scope));
             }
         }

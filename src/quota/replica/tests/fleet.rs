@@ -44,6 +44,8 @@ struct Message {
 struct Waiting {
     path: SlotPath,
     since: Moment,
+    /// It stays until there is a slot.
+    queues: bool,
 }
 
 pub struct Replica {
@@ -190,16 +192,40 @@ impl FleetSim {
                 self.note("granted at once");
             }
             Asked::Waits(ticket) => {
-                let waiting = Waiting { path, since: now };
+                let waiting = Waiting { path, since: now, queues: false };
                 self.replicas[replica].waiting.insert(ticket, waiting);
                 return false;
             }
+            Asked::Full(_) => panic!("nobody who asks is answered by what was said before"),
             Asked::Failed(_) => {
                 self.note("failed at once");
                 return false;
             }
         }
         true
+    }
+
+    /// A request arrives and stays until there is a slot; `told`: the level it waits for.
+    pub fn queue(&mut self, replica: usize, path: SlotPath, told: Option<FullScope>) {
+        let (now, time) = (self.now, self.time(replica));
+        let asked = self.replicas[replica].machine.wait(&path, told, time);
+        self.events(replica);
+        match asked {
+            Asked::Granted(lot) => {
+                self.begin(replica, path, lot);
+                self.note("granted at once");
+            }
+            Asked::Waits(ticket) => {
+                let waiting = Waiting { path, since: now, queues: true };
+                self.replicas[replica].waiting.insert(ticket, waiting);
+            }
+            Asked::Full(scope) => {
+                assert_ne!(Some(scope), told);
+                self.note("told at once");
+                self.queue(replica, path, Some(scope));
+            }
+            Asked::Failed(_) => self.note("failed at once"),
+        }
     }
 
     /// Connections of requests are closed; engines notice after a while.
@@ -322,6 +348,9 @@ impl FleetSim {
 
     fn execute(&mut self, call: &Call) -> crate::quota::replica::Answer {
         let server = self.server();
+        if matches!(call.command, crate::quota::replica::Command::Set(_)) {
+            self.note("set");
+        }
         let Some(command) = self.names.command(&call.command, &self.settings) else {
             let stall = i32::try_from(self.settings.stall.as_millis()).unwrap();
             return wire::look(&self.store, server, stall);
@@ -403,10 +432,26 @@ impl FleetSim {
         };
         let full_at = self.full_at.get(name.as_str()).copied().unwrap_or_default();
         assert!(full_at >= waiting.since, "{name} was not full since the request came");
+        if waiting.queues {
+            self.note("told");
+            self.queue(at, waiting.path, Some(scope));
+            return;
+        }
         self.note(match scope {
             FullScope::Tenant => "refused, tenant",
             FullScope::Pool => "refused, pool",
         });
+    }
+
+    /// A request of the path waits somewhere.
+    pub fn waits(&self, path: &SlotPath) -> bool {
+        let mut all = self.replicas.iter().flat_map(|replica| replica.waiting.values());
+        all.any(|waiting| waiting.path == *path)
+    }
+
+    /// Requests of a replica that wait.
+    pub fn waiting_at(&self, replica: usize) -> usize {
+        self.replicas[replica].waiting.len()
     }
 
     /// After it nothing is left of whoever was killed.

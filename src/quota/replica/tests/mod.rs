@@ -3,6 +3,7 @@
 mod fleet;
 mod late;
 mod limits;
+mod queue;
 mod random;
 mod rules;
 mod wire;

@@ -25,6 +25,8 @@ struct Story {
     load: f64,
     /// Chance of an end for each replica with requests and millisecond.
     ends: f64,
+    /// Chance that a request queues.
+    queues: f64,
     network: Network,
     /// Chances in a million for each millisecond.
     flush: u32,
@@ -39,14 +41,24 @@ fn stories() -> impl Strategy<Value = Story> {
         (1u64..40, prop_oneof![Just(0.0), 0.0..0.3f64], prop_oneof![Just(0.0), Just(1.0)]);
     let rate = || prop_oneof![Just(0u32), 50..250u32];
     let caps = prop_oneof![Just(SMALL), Just(LARGE)];
-    let who = (any::<u64>(), caps, 0.002..0.05f64, prop_oneof![Just(0.02), Just(0.001)]);
+    let queues = prop_oneof![Just(0.0), Just(0.3), Just(1.0)];
+    let who = (any::<u64>(), caps, 0.002..0.05f64, prop_oneof![Just(0.02), Just(0.001)], queues);
     (who, network, rate(), rate(), rate(), rate(), rate()).prop_map(
-        |((seed, caps, load, ends), (delay, loss, deaf), flush, restart, kill, freeze, cut)| {
+        |(
+            (seed, caps, load, ends, queues),
+            (delay, loss, deaf),
+            flush,
+            restart,
+            kill,
+            freeze,
+            cut,
+        )| {
             Story {
                 seed,
                 caps,
                 load,
                 ends,
+                queues,
                 network: Network { delay: Duration::from_millis(delay), loss, deaf },
                 flush,
                 restart,
@@ -96,7 +108,11 @@ fn traffic(fleet: &mut FleetSim, story: &Story) {
     for at in 0..REPLICAS {
         if fleet.random.random_bool(story.load) {
             let path = some_path(&mut fleet.random, story.caps);
-            fleet.ask(at, path);
+            if fleet.random.random_bool(story.queues) {
+                fleet.queue(at, path, None);
+            } else {
+                fleet.ask(at, path);
+            }
         }
         let running = fleet.replicas[at].running.len();
         if running > 0 && fleet.random.random_bool(story.ends) {
@@ -128,12 +144,17 @@ fn quiesce(fleet: &mut FleetSim) {
     fleet.frozen = false;
     fleet.replicas.iter_mut().for_each(|replica| replica.cut_off = false);
     fleet.run(Duration::from_secs(5));
-    assert_eq!(fleet.waiting(), 0, "somebody was never answered");
-    for at in 0..fleet.replicas.len() {
-        while !fleet.replicas[at].running.is_empty() {
-            fleet.end(at, 0);
+    let mut left = 20_000;
+    while left > 0 && (fleet.waiting() > 0 || fleet.in_flight(|_| true) > 0) {
+        left -= 1;
+        for at in 0..fleet.replicas.len() {
+            while !fleet.replicas[at].running.is_empty() {
+                fleet.end(at, 0);
+            }
         }
+        fleet.step(MS);
     }
+    assert_eq!(fleet.waiting(), 0, "somebody was never answered");
     let left = |fleet: &FleetSim| fleet.stored();
     fleet.run(Duration::from_secs(1));
     // Rows of the dead are there until somebody needs room; joins collect them.
@@ -184,6 +205,7 @@ fn the_histories_meet_what_they_are_about() {
         caps: SMALL,
         load: 0.03,
         ends: 0.02,
+        queues: 0.0,
         network: CALM,
         flush: 0,
         restart: 0,
@@ -192,12 +214,14 @@ fn the_histories_meet_what_they_are_about() {
         cut: 0,
     };
     let light = Story { caps: LARGE, load: 0.01, ..calm };
+    let queue = Story { queues: 0.5, ..calm };
     let rough = Story { network, flush: 40, restart: 40, kill: 80, freeze: 80, cut: 80, ..calm };
     let long = Story { ends: 0.001, freeze: 160, cut: 160, ..rough };
     let cut_off = Story { cut: 400, kill: 0, flush: 0, restart: 0, ..long };
     let mut seen = std::collections::BTreeMap::new();
     for seed in 1..=4 {
-        for story in [calm, light, rough, long, cut_off].map(|story| Story { seed, ..story }) {
+        for story in [calm, light, queue, rough, long, cut_off].map(|story| Story { seed, ..story })
+        {
             for (what, count) in tell(params, &story).seen {
                 *seen.entry(what).or_insert(0) += count;
             }
@@ -208,6 +232,8 @@ fn the_histories_meet_what_they_are_about() {
         ("granted", 50),
         ("refused, tenant", 50),
         ("refused, pool", 5),
+        ("told", 5),
+        ("told at once", 5),
         ("failed, timeout", 10),
         ("failed at once", 10),
         ("fenced with requests", 1),
