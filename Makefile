@@ -7,7 +7,7 @@ MAKEFLAGS += --no-print-directory
 
 CARGO ?= cargo
 
-.PHONY: help demo test test-exhaustive test-page lint bench model loadtest loadtest-all \
+.PHONY: help demo test test-exhaustive test-rollouts test-page lint bench model loadtest loadtest-all \
 	loadtest-clients loadtest-vllm quota-figures compare-litellm
 
 help: ## List these recipes (default)
@@ -24,6 +24,11 @@ test: ## Install what the tests need if it is missing, then run every test
 
 test-exhaustive: ## Cut every captured stream at every byte through the ingress (release build, long)
 	STREAMGATE_EXHAUSTIVE=1 $(CARGO) test --release --locked --package streamgate --test it -- transcripts
+
+test-rollouts: ## Roll two engines 1,000 times in a row under streams of random lengths (20 to 30 min)
+	@scripts/prerequisites.sh test
+	STREAMGATE_ROLLOUTS=$${STREAMGATE_ROLLOUTS:-1000} \
+		$(CARGO) test --locked --package streamgate --test rollout -- --nocapture many::
 
 test-page: ## Look at the live page in a real browser (installs chromium)
 	@tests/page/run.sh

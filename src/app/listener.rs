@@ -4,6 +4,7 @@
 //! is what makes clients see refused connections elsewhere.
 
 use super::tls::TlsAcceptor;
+use crate::core::drain::Farewell;
 use crate::core::seldom::Seldom;
 use crate::proxy::{ClientSocket, Gateway, serve_connection};
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
@@ -60,7 +61,7 @@ pub struct Door {
     pub listener: TcpListener,
     pub tls: Option<Arc<TlsAcceptor>>,
     pub gateway: Arc<Gateway>,
-    pub leaving: watch::Receiver<bool>,
+    pub farewell: watch::Receiver<Farewell>,
     /// Connections at once. One more is closed at once: to let it wait would be a silence that no
     /// client can tell from a slow answer.
     pub max_clients: usize,
@@ -83,7 +84,7 @@ impl Door {
 
     fn admit(&self, stream: TcpStream, peer: SocketAddr, place: OwnedSemaphorePermit) {
         let (tls, gateway) = (self.tls.clone(), Arc::clone(&self.gateway));
-        let serving = serve(stream, peer, tls, gateway, self.leaving.clone());
+        let serving = serve(stream, peer, tls, gateway, self.farewell.clone());
         tokio::spawn(async move {
             serving.await;
             drop(place);
@@ -121,7 +122,7 @@ async fn serve(
     peer: SocketAddr,
     tls: Option<Arc<TlsAcceptor>>,
     gateway: Arc<Gateway>,
-    leaving: watch::Receiver<bool>,
+    farewell: watch::Receiver<Farewell>,
 ) {
     // Tuning that fails leaves a working connection.
     let _ = stream.set_nodelay(true);
@@ -131,13 +132,13 @@ async fn serve(
             .with_interval(PROBE_INTERVAL)
             .with_retries(PROBE_COUNT),
     );
-    let (io, reset) = ClientSocket::new(stream);
+    let (io, close) = ClientSocket::new(stream);
     match tls {
-        None => serve_connection(Box::new(io), reset, peer.ip(), None, gateway, leaving).await,
+        None => serve_connection(Box::new(io), close, peer.ip(), None, gateway, farewell).await,
         Some(tls) => {
             let within = gateway.connection_limits().head;
             if let Some((io, protocol)) = tls.accept(io, within).await {
-                serve_connection(io, reset, peer.ip(), Some(protocol), gateway, leaving).await;
+                serve_connection(io, close, peer.ip(), Some(protocol), gateway, farewell).await;
             }
         }
     }

@@ -98,7 +98,7 @@ async fn run(process: Process, path: &Path) -> Result<u8, Failure> {
     }));
     let gateway = process.gateway.clone();
     let door =
-        Door { listener: proxy_port, tls, gateway, leaving: lifecycle.leaving(), max_clients };
+        Door { listener: proxy_port, tls, gateway, farewell: lifecycle.farewell(), max_clients };
     let code = tokio::select! {
         code = lifecycle.exit() => code,
         never = door.open() => match never {},

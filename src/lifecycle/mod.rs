@@ -13,7 +13,7 @@ mod tests;
 pub use endpoints::EndpointDrainHandle;
 
 use crate::config;
-use crate::core::drain::DrainRules;
+use crate::core::drain::{DrainRules, Farewell};
 use crate::core::drain_port::{DrainPort, DrainWait};
 use crate::core::observe::DrainPhase;
 use crate::core::traffic::Traffic;
@@ -32,8 +32,8 @@ pub struct Lifecycle(Arc<Shared>);
 struct Shared {
     commands: mpsc::UnboundedSender<Command>,
     status: watch::Receiver<Status>,
-    /// True from the first command on, before the owner has heard of it.
-    leaving: watch::Sender<bool>,
+    /// Leaves from the first command on, before the owner has heard of it.
+    farewell: watch::Sender<Farewell>,
     begun: OnceLock<Instant>,
     traffic: Arc<dyn Traffic>,
     _owner: AbortOnDropHandle<()>,
@@ -65,11 +65,12 @@ impl Lifecycle {
             cut_margin: drain.cut_margin,
         };
         let (commands, inbox) = mpsc::unbounded_channel();
-        let (owner, status) = Owner::new(rules, Arc::clone(&traffic), inbox);
+        let farewell = watch::Sender::default();
+        let (owner, status) = Owner::new(rules, Arc::clone(&traffic), inbox, farewell.clone());
         Self(Arc::new(Shared {
             commands,
             status,
-            leaving: watch::Sender::new(false),
+            farewell,
             begun: OnceLock::new(),
             traffic,
             _owner: AbortOnDropHandle::new(tokio::spawn(owner.run())),
@@ -106,9 +107,9 @@ impl Lifecycle {
         self.0.status.clone()
     }
 
-    /// Turns true at the beginning of the drain: answers close their connections from then on.
-    pub fn leaving(&self) -> watch::Receiver<bool> {
-        self.0.leaving.subscribe()
+    /// What this means for the connections of clients.
+    pub fn farewell(&self) -> watch::Receiver<Farewell> {
+        self.0.farewell.subscribe()
     }
 
     /// Wait at most `limit` for the end of the drain, which this does not begin. A cut is over
@@ -136,7 +137,11 @@ impl Lifecycle {
     fn command(&self, command: impl Fn(Instant) -> Command) {
         let now = Instant::now();
         self.0.begun.get_or_init(|| now);
-        self.0.leaving.send_replace(true);
+        self.0.farewell.send_if_modified(|farewell| {
+            let first = *farewell == Farewell::Stays;
+            *farewell = (*farewell).max(Farewell::Leaves);
+            first
+        });
         // Fails only without an owner, see `exit`.
         let _ = self.0.commands.send(command(now));
     }

@@ -1,7 +1,7 @@
 //! The task that owns the drain.
 
 use super::{Command, Status};
-use crate::core::drain::{Action, DrainMachine, DrainRules, Event};
+use crate::core::drain::{Action, DrainMachine, DrainRules, Event, Farewell};
 use crate::core::drain_port::DrainWait;
 use crate::core::observe::DrainPhase;
 use crate::core::traffic::Traffic;
@@ -14,6 +14,7 @@ pub(super) struct Owner {
     traffic: Arc<dyn Traffic>,
     inbox: mpsc::UnboundedReceiver<Command>,
     status: watch::Sender<Status>,
+    farewell: watch::Sender<Farewell>,
     /// Streams that had to be cut.
     cut: u64,
 }
@@ -23,10 +24,12 @@ impl Owner {
         rules: DrainRules,
         traffic: Arc<dyn Traffic>,
         inbox: mpsc::UnboundedReceiver<Command>,
+        farewell: watch::Sender<Farewell>,
     ) -> (Self, watch::Receiver<Status>) {
         let serving = Status { phase: DrainPhase::Serving, end: None, exit: None };
         let (status, receiver) = watch::channel(serving);
-        (Self { machine: DrainMachine::new(rules), traffic, inbox, status, cut: 0 }, receiver)
+        let machine = DrainMachine::new(rules);
+        (Self { machine, traffic, inbox, status, farewell, cut: 0 }, receiver)
     }
 
     /// Runs until the last handle is gone.
@@ -57,7 +60,10 @@ impl Owner {
 
     fn perform(&mut self, action: Action) {
         match action {
-            Action::Close => self.traffic.close(),
+            Action::Close => {
+                self.traffic.close();
+                self.farewell.send_replace(Farewell::Refuses);
+            }
             Action::Cut => self.cut = self.traffic.cut(),
         }
     }

@@ -84,7 +84,7 @@ async fn readiness_turns_before_begin_returns() {
     assert_eq!((lifecycle.phase(), lifecycle.since()), (DrainPhase::Serving, None));
     lifecycle.begin();
     assert_eq!(lifecycle.phase(), DrainPhase::LameDuck);
-    assert!(*lifecycle.leaving().borrow());
+    assert_eq!(*lifecycle.farewell().borrow(), Farewell::Leaves);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,7 +1,8 @@
 //! The client's side of one request: every write has a deadline, leaving is noticed while we
 //! wait, and a broken answer is ended so that the client can tell.
 
-use super::connection::{Reset, Watch};
+use super::connection::{Close, Watch};
+use crate::core::drain::Farewell;
 use bytes::{Bytes, BytesMut};
 use http::Version;
 use pingora_core::protocols::http::ServerSession;
@@ -32,7 +33,7 @@ pub enum Lost {
 /// The connection under an HTTP/1 session.
 pub struct Under {
     pub watch: Watch,
-    pub reset: Reset,
+    pub close: Close,
 }
 
 /// A client's session with the state the loop needs beside it.
@@ -41,7 +42,7 @@ pub struct Client {
     /// Of an HTTP/1 connection; an HTTP/2 session watches and resets its own stream.
     under: Option<Under>,
     address: IpAddr,
-    leaving: watch::Receiver<bool>,
+    farewell: watch::Receiver<Farewell>,
     write_stall: Duration,
     /// A write was begun and has not ended well: whatever followed would run into it.
     mid_write: bool,
@@ -53,9 +54,9 @@ impl Client {
         session: ServerSession,
         under: Option<Under>,
         address: IpAddr,
-        leaving: watch::Receiver<bool>,
+        farewell: watch::Receiver<Farewell>,
     ) -> Self {
-        Self { session, under, address, leaving, write_stall: Duration::MAX, mid_write: false }
+        Self { session, under, address, farewell, write_stall: Duration::MAX, mid_write: false }
     }
 
     /// The session back, for the next request of the connection.
@@ -138,6 +139,10 @@ impl Client {
         self.session.set_keepalive(None);
     }
 
+    fn leaves(&self) -> bool {
+        *self.farewell.borrow() != Farewell::Stays
+    }
+
     /// Body bytes sent so far.
     pub fn body_sent(&self) -> u64 {
         self.session.body_bytes_sent() as u64
@@ -145,14 +150,14 @@ impl Client {
 
     /// Send the response head. A replica that leaves says so here.
     pub async fn send_head(&mut self, mut head: ResponseHeader) -> Result<(), Lost> {
-        if *self.leaving.borrow() || self.under.as_ref().is_some_and(|it| it.watch.has_overrun()) {
+        if self.leaves() || self.under.as_ref().is_some_and(|it| it.watch.has_overrun()) {
             self.close_after();
         }
         if let Some(under) = self.under.as_ref().filter(|_| self.head().version < Version::HTTP_11)
         {
             // The close ends its body, so until that is whole the connection must not be closed
             // in order, whatever happens.
-            under.reset.arm();
+            under.close.arm();
         }
         head.set_version(Version::HTTP_11);
         self.mid_write = true;
@@ -185,12 +190,21 @@ impl Client {
 
     /// Send the last pieces and end the answer cleanly. Returns once the client's connection has
     /// them all, so that nothing is lost if the process ends next.
+    ///
+    /// A long answer may have begun before it was known that this replica leaves, without a
+    /// `Connection: close`. Its end then carries the close, so that the client knows of both at
+    /// once and sends no further request here.
     pub async fn finish(&mut self, mut last: Vec<Bytes>) -> Result<(), Lost> {
+        let leaves = self.leaves();
+        if let Some(under) = self.under.as_ref().filter(|it| leaves && !it.watch.has_more()) {
+            under.close.joins_last_write();
+            self.close_after();
+        }
         let end = last.pop().unwrap_or_default();
         self.send_all(&mut last).await?;
         self.write_through(end, true).await?;
         if let Some(under) = &self.under {
-            under.reset.disarm();
+            under.close.disarm();
         }
         Ok(())
     }
@@ -207,7 +221,7 @@ impl Client {
         // HTTP/2: dropping the stream without END_STREAM resets it.
         let Some(under) = self.under.as_ref().filter(|_| told.is_ok()) else { return };
         // What is still buffered goes out first, and may meet a client that does not read.
-        let _ = if under.reset.is_armed() {
+        let _ = if under.close.is_armed() {
             // HTTP/1.0: dropping the connection resets it, and a reset discards what is buffered.
             unless_stalled(self.write_stall, Some(under), taken(under)).await
         } else {

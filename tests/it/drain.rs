@@ -3,6 +3,7 @@
 use crate::support::wire::{Ending, Request, Wire, chat};
 use crate::support::{Gate, Setup, eventually};
 use serde_json::Value;
+use std::mem::MaybeUninit;
 use std::time::{Duration, Instant};
 use streamgate_loadtests::engine::{Engine, EngineConfig};
 
@@ -268,4 +269,60 @@ async fn an_upload_under_way_is_answered() {
         std::future::ready(Some(gate.request_lines()).filter(|lines| lines.len() == 2))
     });
     assert_eq!(lines.await[1]["outcome"], "rejected");
+}
+
+/// A stream that began before the drain did not announce the end of its connection.
+#[tokio::test]
+async fn the_end_of_a_stream_carries_the_close_of_its_connection() {
+    let engine = slow_engine().await;
+    for propagation in ["0s", "15s"] {
+        let drain = format!("{{propagation: {propagation}, deadline: 60s, cut_margin: 1s}}");
+        let gate = gate(&engine, "max_in_flight: 4", &drain).await;
+        let mut running = Wire::connect(gate.proxy).await;
+        let request = Request::post("/v1/chat/completions", "a", chat(60, true));
+        running.send(&request.bytes()).await;
+        let (_, headers) = running.head().await.unwrap();
+        assert_eq!(headers["connection"], "keep-alive");
+        running.until("content").await;
+        gate.signal("TERM");
+        eventually("leaving", || async { (phase(&gate).await != "serving").then_some(()) }).await;
+        let (text, ending) = rest(&mut running).await;
+        assert_eq!(ending, Ending::Whole);
+        assert!(text.ends_with("data: [DONE]\n\n"), "{text}");
+        // No wait: whoever has the last bytes knows of the close.
+        let next = socket2::SockRef::from(&running.stream).peek(&mut [MaybeUninit::uninit()]);
+        assert_eq!(next.unwrap(), 0, "{propagation}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_client_sent_ahead_is_served_by_a_lame_duck() {
+    let engine = slow_engine().await;
+    let drain = "{propagation: 15s, deadline: 60s, cut_margin: 1s}";
+    let gate = gate(&engine, "max_in_flight: 4", drain).await;
+    let mut wire = streaming(&gate, 60).await;
+    gate.signal("TERM");
+    eventually("leaving", || async { (phase(&gate).await != "serving").then_some(()) }).await;
+    wire.send(&Request::post("/v1/chat/completions", "a", chat(2, true)).bytes()).await;
+    assert_eq!(rest(&mut wire).await.1, Ending::Whole);
+    let answer = wire.answer().await;
+    assert_eq!((answer.status, answer.ending), (200, Ending::Whole));
+    assert_eq!(answer.headers["connection"], "close");
+    assert!(wire.closed().await);
+}
+
+/// The next request of such a connection would be refused.
+#[tokio::test]
+async fn an_idle_connection_is_served_by_a_lame_duck_and_closed_by_a_draining_replica() {
+    let engine = slow_engine().await;
+    let drain = "{propagation: 700ms, deadline: 60s, cut_margin: 1s}";
+    let gate = gate(&engine, "max_in_flight: 4", drain).await;
+    let request = Request::post("/v1/chat/completions", "a", chat(2, true));
+    let mut idle = Wire::connect(gate.proxy).await;
+    assert_eq!(idle.call(&request).await.headers["connection"], "keep-alive");
+    let mut running = streaming(&gate, 200).await;
+    gate.signal("TERM");
+    assert!(idle.closed().await);
+    assert_eq!(phase(&gate).await, "draining");
+    assert_eq!(rest(&mut running).await.1, Ending::Whole);
 }

@@ -18,6 +18,7 @@ mod drain;
 mod early;
 mod endpoint_drain;
 mod failover;
+mod goodbye;
 mod headers;
 mod identity;
 mod last_bytes;

@@ -6,9 +6,8 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::{Args as ClapArgs, ValueEnum};
 use streamgate_loadtests::engine::{
-    Engine, EngineConfig, InstantProfile, Profile, StepModel, faults,
+    EngineConfig, InstantProfile, Profile, StepModel, faults, process,
 };
-use tokio::signal::unix::{SignalKind, signal};
 
 /// Run a simulated vLLM engine until SIGTERM.
 #[derive(Debug, ClapArgs)]
@@ -123,22 +122,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let timeout = Duration::try_from_secs_f64(args.shutdown_timeout)
         .with_context(|| format!("--shutdown-timeout {}: give seconds", args.shutdown_timeout))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(serve(config, timeout))
-}
-
-async fn serve(config: EngineConfig, timeout: Duration) -> anyhow::Result<()> {
     let listen = config.listen;
-    let mut term = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let engine =
-        Engine::start(config).await.with_context(|| format!("cannot listen on {listen}"))?;
-    eprintln!("engine listening on {}", engine.addr());
-    loop {
-        tokio::select! {
-            // A second signal finds the shutdown begun and changes nothing.
-            _ = term.recv() => { engine.begin_shutdown(timeout); }
-            _ = interrupt.recv() => { engine.begin_shutdown(timeout); }
-            () = engine.wait_exit() => return Ok(()),
-        }
-    }
+    let serving = process::serve(config, timeout, |addr| eprintln!("engine listening on {addr}"));
+    runtime.block_on(serving).with_context(|| format!("cannot serve on {listen}"))
 }

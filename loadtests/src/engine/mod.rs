@@ -28,6 +28,7 @@ pub mod faults;
 mod handle;
 mod metrics;
 mod phase;
+pub mod process;
 pub mod scheduler;
 mod serve;
 mod shared;

@@ -45,6 +45,19 @@ pub struct DrainRules {
     pub cut_margin: Duration,
 }
 
+/// What a replica means for the connections of its clients.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Farewell {
+    /// They are kept.
+    #[default]
+    Stays,
+    /// Each is told to go with its next answer, or at once over HTTP/2. One that idles is kept:
+    /// its next request is still served.
+    Leaves,
+    /// The next request would be refused, so one that idles is closed.
+    Refuses,
+}
+
 /// What happens to the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {

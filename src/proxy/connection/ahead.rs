@@ -83,6 +83,11 @@ impl Watch {
         lock(&self.0).overrun
     }
 
+    /// A next request has come, or a part of it.
+    pub fn has_more(&self) -> bool {
+        !lock(&self.0).kept.is_empty()
+    }
+
     /// Bytes that the client's side of the connection has acknowledged so far, TLS records
     /// included. `None`: not known here.
     pub fn acknowledged(&self) -> Option<u64> {

@@ -2,7 +2,8 @@
 
 use super::ConnectionLimits;
 use super::ahead::Ahead;
-use super::socket::Reset;
+use super::socket::Close;
+use crate::core::drain::Farewell;
 use crate::proxy::client::{Client, Under};
 use crate::proxy::exchange::{After, HeadFault};
 use crate::proxy::gateway::Gateway;
@@ -27,10 +28,10 @@ const HEAD_ROOM: usize = 4 * 1024;
 
 pub(super) async fn serve(
     stream: Stream,
-    reset: Reset,
+    close: Close,
     peer: IpAddr,
     gateway: Arc<Gateway>,
-    leaving: watch::Receiver<bool>,
+    mut farewell: watch::Receiver<Farewell>,
 ) {
     let limits = gateway.connection_limits();
     let (stream, watch) = Ahead::new(stream);
@@ -41,14 +42,15 @@ pub(super) async fn serve(
         if !read_head(&mut session, peer, &gateway, &limits).await {
             return;
         }
-        let under = Some(Under { watch: watch.clone(), reset: reset.clone() });
-        let mut client = Client::new(session, under, peer, leaving.clone());
+        let under = Some(Under { watch: watch.clone(), close: close.clone() });
+        let mut client = Client::new(session, under, peer, farewell.clone());
         // Boxed: a connection that waits for its next request must not keep this space.
         match Box::pin(gateway.exchange(&mut client)).await {
             After::Keep => {}
             After::Close => return,
         }
-        let Some(next) = reuse(client.into_session(), &limits).await else { return };
+        let next = reuse(client.into_session(), &limits, &mut farewell).await;
+        let Some(next) = next else { return };
         session = next;
     }
 }
@@ -93,14 +95,24 @@ fn fault(error: &BError) -> Option<HeadFault> {
 
 /// Keep a connection for its next request. Closing an idle connection because this replica leaves
 /// would race with the client's next request, so a leaving replica keeps it and answers that
-/// request with `Connection: close`.
-async fn reuse(session: ServerSession, limits: &ConnectionLimits) -> Option<ServerSession> {
+/// request with `Connection: close`. Once that request would be refused anyway, the close is the
+/// better word: nearly every client hears it in time and goes elsewhere.
+async fn reuse(
+    session: ServerSession,
+    limits: &ConnectionLimits,
+    farewell: &mut watch::Receiver<Farewell>,
+) -> Option<ServerSession> {
     // Even a polite close may have to wait for a client that does not read.
     let finished = timeout(limits.idle, session.finish()).await.ok()?;
     let (stream, early) = finished.ok()??.into_parts();
     match early {
         Some(early) => Some(session_of(stream, early)),
-        None => next_session(stream, limits.idle).await,
+        None => tokio::select! {
+            // What has come is answered.
+            biased;
+            next = next_session(stream, limits.idle) => next,
+            _ = farewell.wait_for(|farewell| *farewell == Farewell::Refuses) => None,
+        },
     }
 }
 

@@ -4,6 +4,8 @@
 //! the protocol, sends no first request in time, idles, or this replica leaves and the last stream has ended.
 
 use super::ConnectionLimits;
+use super::pong::LatePong;
+use crate::core::drain::Farewell;
 use crate::proxy::client::Client;
 use crate::proxy::gateway::Gateway;
 use pingora_core::protocols::http::ServerSession;
@@ -33,7 +35,7 @@ pub(super) async fn serve(
     stream: Stream,
     peer: IpAddr,
     gateway: Arc<Gateway>,
-    mut leaving: watch::Receiver<bool>,
+    mut farewell: watch::Receiver<Farewell>,
     head_due: Instant,
 ) {
     let limits = gateway.connection_limits();
@@ -43,6 +45,7 @@ pub(super) async fn serve(
         proxy_digest: stream.get_proxy_digest(),
         socket_digest: stream.get_socket_digest(),
     });
+    let stream = Box::new(LatePong::new(stream));
     let greeting = handshake(stream, Some(options(&limits)));
     let Ok(Ok(mut connection)) = timeout_at(head_due, greeting).await else { return };
     let open = OpenStreams::new(head_due, limits.idle);
@@ -51,7 +54,7 @@ pub(super) async fn serve(
     loop {
         let accepted = tokio::select! {
             biased;
-            _ = leaving.wait_for(|leaving| *leaving), if !told => {
+            _ = farewell.wait_for(|farewell| *farewell != Farewell::Stays), if !told => {
                 // Streams under way complete; the client opens no new ones (RFC 9113 §6.8).
                 connection.graceful_shutdown();
                 told = true;
@@ -71,7 +74,7 @@ pub(super) async fn serve(
         };
         match accepted {
             Ok(Some(H2Accept::Session(session))) => {
-                spawn_stream(session, peer, &gateway, &leaving, open.enter());
+                spawn_stream(session, peer, &gateway, &farewell, open.enter());
             }
             Ok(Some(H2Accept::Rejected)) => {
                 malformed += 1;
@@ -98,11 +101,11 @@ fn spawn_stream(
     session: HttpSession,
     peer: IpAddr,
     gateway: &Arc<Gateway>,
-    leaving: &watch::Receiver<bool>,
+    farewell: &watch::Receiver<Farewell>,
     open: OpenStream,
 ) {
     let gateway = gateway.clone();
-    let mut client = Client::new(ServerSession::new_http2(session), None, peer, leaving.clone());
+    let mut client = Client::new(ServerSession::new_http2(session), None, peer, farewell.clone());
     tokio::spawn(async move {
         let _open = open;
         // What comes after does not matter: an HTTP/2 stream serves one request.

@@ -9,9 +9,11 @@ mod detect;
 mod h1;
 mod h2;
 mod held;
+mod pong;
 mod socket;
 
 use super::gateway::Gateway;
+use crate::core::drain::Farewell;
 use pingora_core::protocols::Stream;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -21,7 +23,7 @@ use tokio::time::Instant;
 
 pub use ahead::Watch;
 pub use detect::Protocol;
-pub use socket::{ClientSocket, Reset};
+pub use socket::{ClientSocket, Close};
 
 /// What a client may take its time over, and how much it may send.
 #[derive(Clone, Debug)]
@@ -35,18 +37,18 @@ pub struct ConnectionLimits {
     pub head_bytes: usize,
 }
 
-/// Serve `stream` until it ends. `leaving` turns true when this replica is about to go: answers
-/// then carry `Connection: close`, HTTP/2 connections get a graceful GOAWAY.
+/// Serve `stream` until it ends. When this replica is about to go, answers carry
+/// `Connection: close` and HTTP/2 connections get a graceful GOAWAY.
 ///
-/// `reset` is that of the [`ClientSocket`] beneath. `negotiated` is the protocol that TLS agreed on;
+/// `close` is that of the [`ClientSocket`] beneath. `negotiated` is the protocol that TLS agreed on;
 /// without it the first bytes tell.
 pub async fn serve(
     mut stream: Stream,
-    reset: Reset,
+    close: Close,
     peer: IpAddr,
     negotiated: Option<Protocol>,
     gateway: Arc<Gateway>,
-    leaving: watch::Receiver<bool>,
+    farewell: watch::Receiver<Farewell>,
 ) {
     let limits = gateway.connection_limits();
     let head_due = Instant::now() + limits.head;
@@ -58,7 +60,7 @@ pub async fn serve(
         },
     };
     match protocol {
-        Protocol::Http1 => h1::serve(stream, reset, peer, gateway, leaving).await,
-        Protocol::Http2 => h2::serve(stream, peer, gateway, leaving, head_due).await,
+        Protocol::Http1 => h1::serve(stream, close, peer, gateway, farewell).await,
+        Protocol::Http2 => h2::serve(stream, peer, gateway, farewell, head_due).await,
     }
 }

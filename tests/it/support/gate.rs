@@ -277,6 +277,11 @@ impl Gate {
         status.expect("the process ends").unwrap().code()
     }
 
+    /// Wait for the process to end, however long; its exit code, unless a signal ended it.
+    pub async fn ended(&mut self) -> Option<i32> {
+        self.child.wait().await.unwrap().code()
+    }
+
     /// Put this configuration in force, or have it refused, by SIGHUP.
     pub async fn reload(&self, setup: &Setup) {
         let seen = self.output().len();

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use streamgate::admission::{AdmissionController, Holders};
 use streamgate::config::Config;
+use streamgate::core::drain::Farewell;
 use streamgate::core::hold::HoldTimes;
 use streamgate::core::ids::{PoolId, TenantId};
 use streamgate::core::quota::{Acquired, QuotaStore, SlotPath, SlotUsage, StoreError, StoreStatus};
@@ -73,7 +74,7 @@ pub struct InProcess {
     pub holders: Arc<Holders>,
     pub pools: Arc<Pools>,
     _accept: AbortOnDropHandle<()>,
-    _leaving: watch::Sender<bool>,
+    _farewell: watch::Sender<Farewell>,
 }
 
 impl InProcess {
@@ -97,17 +98,18 @@ impl InProcess {
         });
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let proxy = listener.local_addr().unwrap();
-        let (_leaving, left) = watch::channel(false);
+        let _farewell = watch::Sender::default();
+        let stays = _farewell.subscribe();
         let accept = async move {
             loop {
                 let (stream, peer) = listener.accept().await.unwrap();
-                let (stream, reset) = ClientSocket::new(stream);
-                let (gateway, left) = (gateway.clone(), left.clone());
+                let (stream, close) = ClientSocket::new(stream);
+                let (gateway, stays) = (gateway.clone(), stays.clone());
                 let stream = Box::new(stream);
-                tokio::spawn(serve_connection(stream, reset, peer.ip(), None, gateway, left));
+                tokio::spawn(serve_connection(stream, close, peer.ip(), None, gateway, stays));
             }
         };
         let _accept = AbortOnDropHandle::new(tokio::spawn(accept));
-        Self { proxy, holders, pools, _accept, _leaving }
+        Self { proxy, holders, pools, _accept, _farewell }
     }
 }
