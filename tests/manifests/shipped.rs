@@ -38,7 +38,7 @@ fn the_engines_and_the_ingress_of_an_overlay_fit_together() {
     for line in [
         "Deployment streamgate/streamgate, container streamgate (Streamgate), grace 200s",
         "StatefulSet streamgate/vllm, container vllm (vLLM), grace 210s",
-        "    a stream of up to 170s completes, whenever the pod is deleted",
+        "    a stream of up to 165s completes, whenever the pod is deleted",
     ] {
         assert!(shown.lines().any(|got| got == line), "no {line:?} in\n{shown}");
     }
