@@ -7,7 +7,7 @@ MAKEFLAGS += --no-print-directory
 
 CARGO ?= cargo
 
-.PHONY: help demo test test-exhaustive test-page lint bench model loadtest loadtest-all \
+.PHONY: help demo test test-exhaustive test-page test-vllm lint bench model loadtest loadtest-all \
 	loadtest-clients loadtest-vllm quota-figures compare-litellm
 
 help: ## List these recipes (default)
@@ -28,14 +28,17 @@ test-exhaustive: ## Cut every captured stream at every byte through the ingress 
 test-page: ## Look at the live page in a real browser (installs chromium)
 	@tests/page/run.sh
 
+test-vllm: ## Drain and replace real vLLM servers under streams (installs 1.2 GB once, then 10 min)
+	@tests/vllm/run.sh
+
 lint: ## Check format, lints, documentation, dependencies and scripts
 	@scripts/prerequisites.sh build
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- --deny warnings
 	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --workspace --no-deps --locked --quiet
 	@scripts/check-dependencies.sh
-	@for script in scripts/*.sh loadtests/*/*.sh .ci/run; do bash -n "$$script"; done
-	@if command -v shellcheck >/dev/null; then shellcheck scripts/*.sh loadtests/*/*.sh .ci/run; fi
+	@for script in scripts/*.sh loadtests/*/*.sh tests/*/*.sh .ci/run; do bash -n "$$script"; done
+	@if command -v shellcheck >/dev/null; then shellcheck scripts/*.sh loadtests/*/*.sh tests/*/*.sh .ci/run; fi
 
 quota-figures: ## Measure round trips a request and a frozen Redis, three replicas (release build)
 	@scripts/quota-figures.sh
