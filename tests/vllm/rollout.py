@@ -120,11 +120,12 @@ def replace(stack, args, gate, recipe, lanes, old, arguments):
     say(f"  {old.address}: {streams} streams ran there; drained after {drained - start:.1f} s, "
         f"exit {gone - term:.1f} s after SIGTERM, successor ready {ready - gone:.0f} s later")
     assert gone - start < recipe.grace, "longer than the grace period"
-    return new
+    return new, gone - term
 
 
 def rollout(stack, args, folder, recipe):
-    """Part 1; the engines that it leaves, which run with the arguments of the parts to come."""
+    """Part 1; the engines that it leaves, which run with the arguments of the parts to come, and
+    the longest exit of one that had nothing left to do."""
     say(f"1. Rollout by the overlay's recipe ({' '.join(recipe.arguments)})")
     begun = time.monotonic()
     engines = [stack.enter_context(
@@ -140,8 +141,8 @@ def rollout(stack, args, folder, recipe):
         lanes = Lanes(gate, expected)
         try:
             arguments = [["--shutdown-timeout=0"], [f"--shutdown-timeout={TIMEOUT}"]]
-            engines = [replace(stack, args, gate, recipe, lanes, old, new)
-                       for old, new in zip(engines, arguments)]
+            replaced = [replace(stack, args, gate, recipe, lanes, old, new)
+                        for old, new in zip(engines, arguments)]
         finally:
             lanes.stop()
         differing, outcomes = lanes.differing(), gate.outcomes()
@@ -151,7 +152,7 @@ def rollout(stack, args, folder, recipe):
         say(f"    {stream.request.api}: {stream.ended()}, {stream.body[-300:]!r}")
     assert not differing
     assert outcomes == {"complete": len(lanes.done) + len(expected)}, outcomes
-    return engines
+    return [engine for engine, _ in replaced], max(took for _, took in replaced)
 
 
 def contrast(args, folder, engine):
@@ -192,7 +193,7 @@ def contrast(args, folder, engine):
     assert sum(outcomes.values()) == len(through) and "complete" not in outcomes, outcomes
 
 
-def deadline(args, folder, engine):
+def deadline(args, folder, engine, idle_exit):
     """Part 3: streams that outlive the shutdown timeout."""
     say(f"3. Streams longer than the timeout: drain wait {WAIT} s, --shutdown-timeout {TIMEOUT}, "
         f"drain.cut_margin {MARGIN} s")
@@ -219,7 +220,8 @@ def deadline(args, folder, engine):
     assert code == 2, "the wait was over with streams running"
     assert told == [("told", "draining", False)] * len(streams), told
     assert outcomes == {"drain_cut": len(streams)}, outcomes
-    assert gone - start <= WAIT + TIMEOUT + TEARDOWN, "not in time"
+    # The budget grants the teardown of a machine that is not overloaded.
+    assert gone - start <= WAIT + TIMEOUT + max(TEARDOWN, 3 * idle_exit), "not in time"
 
 
 def hang(engine):
@@ -241,12 +243,12 @@ def hang(engine):
 
 
 def parts(stack, args, folder, recipe):
-    first, second = rollout(stack, args, folder, recipe)
+    (first, second), idle_exit = rollout(stack, args, folder, recipe)
     contrast(args, folder, first)
     # Starts while part 3 runs.
     alone = stack.enter_context(Engine(args.venv, free_port(), folder / "vllm-alone.log",
                                        [f"--shutdown-timeout={TIMEOUT}"]))
-    deadline(args, folder, second)
+    deadline(args, folder, second, idle_exit)
     hang(alone.wait_ready())
 
 
