@@ -7,8 +7,8 @@ MAKEFLAGS += --no-print-directory
 
 CARGO ?= cargo
 
-.PHONY: help demo test test-exhaustive test-rollouts test-page lint bench model loadtest loadtest-all \
-	loadtest-clients loadtest-vllm quota-figures compare-litellm
+.PHONY: help demo test test-exhaustive test-rollouts test-page test-vllm lint bench model loadtest \
+	loadtest-all loadtest-clients loadtest-vllm quota-figures compare-litellm
 
 help: ## List these recipes (default)
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,14 +33,17 @@ test-rollouts: ## Roll two engines 1,000 times in a row under streams of random 
 test-page: ## Look at the live page in a real browser (installs chromium)
 	@tests/page/run.sh
 
+test-vllm: ## Drain and replace real vLLM servers under streams (installs 1.2 GB once, then 10 min)
+	@tests/vllm/run.sh
+
 lint: ## Check format, lints, documentation, dependencies and scripts
 	@scripts/prerequisites.sh build
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- --deny warnings
 	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --workspace --no-deps --locked --quiet
 	@scripts/check-dependencies.sh
-	@for script in scripts/*.sh loadtests/*/*.sh .ci/run; do bash -n "$$script"; done
-	@if command -v shellcheck >/dev/null; then shellcheck scripts/*.sh loadtests/*/*.sh .ci/run; fi
+	@for script in scripts/*.sh loadtests/*/*.sh tests/*/*.sh .ci/run; do bash -n "$$script"; done
+	@if command -v shellcheck >/dev/null; then shellcheck scripts/*.sh loadtests/*/*.sh tests/*/*.sh .ci/run; fi
 
 quota-figures: ## Measure round trips a request and a frozen Redis, three replicas (release build)
 	@scripts/quota-figures.sh

@@ -122,3 +122,31 @@ fn a_configuration_stands_in_for_a_config_map_elsewhere() {
     let output = check(&["--config", config, "--manifests", &manifest], "");
     assert_eq!(output.status.code(), Some(1), "an invalid configuration fails the check");
 }
+
+#[test]
+fn a_configuration_is_compared_with_engines_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("streamgate.yaml");
+    let text = "pools: [{name: p, models: ['*'], endpoints: ['vllm:8000'], engine_shutdown_timeout: 90s}]\n\
+        tenants: [{id: t, max_in_flight: 4}]\n\
+        anonymous: t\n\
+        timeouts: {total: 90s}\n";
+    let manifest = path("right/published-prestop-10-timeout-90.yaml");
+    let run = |text: &str| {
+        std::fs::write(&file, text).unwrap();
+        let output = check(&["--config", file.to_str().unwrap(), "--manifests", &manifest], "");
+        (output.status.code(), stdout(&output).to_owned())
+    };
+    let (code, shown) = run(text);
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(!shown.contains("engine-deadline"), "{shown}");
+    let (code, shown) = run(&text.replace("timeout: 90s}]", "timeout: 0s}]"));
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(shown.contains("warning  engine-deadline  "), "{shown}");
+    let (code, shown) =
+        run(&text.replace("timeout: 90s}]", "timeout: 0s}]").replace("total: 90s", "total: 0s"));
+    assert_eq!(code, Some(1), "{shown}");
+    assert!(shown.contains("error  engine-deadline  "), "{shown}");
+    let remedy = "    fix: set pools[0].engine_shutdown_timeout: 90s in the configuration named by --config\n";
+    assert!(shown.contains(remedy), "{shown}");
+}

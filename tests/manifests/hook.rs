@@ -8,15 +8,21 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-/// The hook's program.
+/// The hook's program; every overlay with engines has the same.
 fn program() -> String {
-    let objects = render(&root().join("k8s/overlays/vllm"));
-    let engine = objects.iter().find(|object| object["kind"] == "StatefulSet").unwrap();
-    let container = &engine["spec"]["template"]["spec"]["containers"][0];
-    let command = &container["lifecycle"]["preStop"]["exec"]["command"];
-    assert_eq!(command[0], "python3");
-    assert_eq!(command[1], "-c");
-    command[2].as_str().unwrap().to_owned()
+    let programs = ["vllm", "discovery"].map(|overlay| {
+        let objects = render(&root().join("k8s/overlays").join(overlay));
+        let engine = objects.iter().find(|object| {
+            object["metadata"]["name"] == "vllm" && object["spec"]["template"].is_object()
+        });
+        let container = &engine.unwrap()["spec"]["template"]["spec"]["containers"][0];
+        let command = &container["lifecycle"]["preStop"]["exec"]["command"];
+        assert_eq!(command[0], "python3");
+        assert_eq!(command[1], "-c");
+        command[2].as_str().unwrap().to_owned()
+    });
+    assert_eq!(programs[0], programs[1]);
+    programs[0].clone()
 }
 
 /// Run `program` with the addresses of this machine; what it prints.

@@ -9,8 +9,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use streamgate::check::Level;
+use streamgate::config::{Config, Discovery};
 
-const FOLDERS: [&str; 4] = ["base", "overlays/vllm", "overlays/aibrix", "overlays/redis"];
+const FOLDERS: [&str; 5] =
+    ["base", "overlays/vllm", "overlays/discovery", "overlays/aibrix", "overlays/redis"];
 
 fn folder(name: &str) -> PathBuf {
     root().join("k8s").join(name)
@@ -33,14 +35,101 @@ fn no_overlay_gives_a_finding() {
 
 #[test]
 fn the_engines_and_the_ingress_of_an_overlay_fit_together() {
-    let report = check_text(&text(&render(&folder("overlays/vllm"))));
-    let shown = report.to_string();
-    for line in [
-        "Deployment streamgate/streamgate, container streamgate (Streamgate), grace 200s",
-        "StatefulSet streamgate/vllm, container vllm (vLLM), grace 210s",
-        "    a stream of up to 170s completes, whenever the pod is deleted",
-    ] {
-        assert!(shown.lines().any(|got| got == line), "no {line:?} in\n{shown}");
+    for (name, kind) in [("vllm", "StatefulSet"), ("discovery", "Deployment")] {
+        let report = check_text(&text(&render(&folder(&format!("overlays/{name}")))));
+        let shown = report.to_string();
+        for line in [
+            "Deployment streamgate/streamgate, container streamgate (Streamgate), grace 200s",
+            &format!("{kind} streamgate/vllm, container vllm (vLLM), grace 210s"),
+            "      175s  Streamgate ends what still runs, with an error event",
+            "      185s  vLLM gives up what still runs",
+            "    a stream of up to 165s completes, whenever the pod is deleted",
+        ] {
+            assert!(shown.lines().any(|got| got == line), "no {line:?} in\n{shown}");
+        }
+    }
+}
+
+#[test]
+fn an_engine_with_another_shutdown_timeout_than_its_pool_is_found() {
+    for name in ["overlays/vllm", "overlays/discovery"] {
+        let changed = text(&render(&folder(name)))
+            .replace("engine_shutdown_timeout: 90s", "engine_shutdown_timeout: 2m");
+        let report = check_text(&changed);
+        let finding = report.findings().iter().find(|finding| finding.level != Level::Note);
+        let finding = finding.unwrap();
+        assert_eq!((finding.code, finding.level), ("engine-deadline", Level::Warning), "{report}");
+        assert_eq!(
+            finding.remedy,
+            "set pools[0].engine_shutdown_timeout: 90s in ConfigMap streamgate/streamgate, \
+             or change --shutdown-timeout to what it says"
+        );
+    }
+}
+
+/// The only object of a kind and name.
+fn only<'o>(objects: &'o [Value], kind: &str, name: &str) -> &'o Value {
+    let wanted = (kind.to_owned(), name.to_owned());
+    let found: Vec<_> = objects.iter().filter(|object| id(object) == wanted).collect();
+    assert_eq!(found.len(), 1, "{kind} {name}");
+    found[0]
+}
+
+#[test]
+fn discovery_has_the_token_the_rights_and_the_way_that_it_needs() {
+    let objects = render(&folder("overlays/discovery"));
+    let config = &only(&objects, "ConfigMap", "streamgate")["data"]["streamgate.yaml"];
+    let config = Config::parse_elsewhere(config.as_str().unwrap()).unwrap();
+    let Some(Discovery::Kubernetes { namespace, service, port }) = &config.pools[0].discovery
+    else {
+        panic!("{:?}", config.pools[0])
+    };
+    // The service that it follows, and the port by its name there.
+    let service = only(&objects, "Service", service);
+    assert_eq!(service["metadata"]["namespace"], namespace.as_str());
+    assert_eq!(service["spec"]["ports"][0]["name"], port.to_string());
+    let engines = &only(&objects, "Deployment", "vllm")["spec"]["template"];
+    for (label, value) in service["spec"]["selector"].as_object().unwrap() {
+        assert_eq!(&engines["metadata"]["labels"][label], value);
+    }
+    // Its account holds the role of that namespace, and its token is mounted.
+    let binding = only(&objects, "RoleBinding", "streamgate");
+    let account = only(&objects, "ServiceAccount", "streamgate");
+    let role = only(&objects, "Role", binding["roleRef"]["name"].as_str().unwrap());
+    assert_eq!(role["metadata"]["namespace"], namespace.as_str());
+    assert_eq!(binding["subjects"][0]["name"], account["metadata"]["name"]);
+    assert_eq!(binding["subjects"][0]["namespace"], account["metadata"]["namespace"]);
+    let pods = &only(&objects, "Deployment", "streamgate")["spec"]["template"];
+    assert_eq!(pods["spec"]["serviceAccountName"], account["metadata"]["name"]);
+    assert_eq!(pods["spec"].get("automountServiceAccountToken"), None);
+    let rule = &role["rules"][0];
+    assert_eq!(rule["apiGroups"][0], "discovery.k8s.io");
+    assert_eq!(rule["resources"][0], "endpointslices");
+    for verb in ["list", "watch"] {
+        assert!(texts(&rule["verbs"]).contains(&verb));
+    }
+    // The policy that closes everything else leaves the engines and the API server open.
+    let egress = &only(&objects, "NetworkPolicy", "streamgate-egress")["spec"];
+    assert_eq!(egress["podSelector"]["matchLabels"], pods["metadata"]["labels"]);
+    let ways = egress["egress"].as_array().unwrap();
+    let open = |number: u16, to: Option<&Value>| {
+        let port =
+            |way: &Value| way["ports"].as_array().unwrap().iter().any(|p| p["port"] == number);
+        ways.iter().any(|way| port(way) && way.pointer("/to/0/podSelector/matchLabels") == to)
+    };
+    assert!(open(443, None) && open(6443, None) && open(53, None));
+    assert!(open(8000, Some(&service["spec"]["selector"])));
+}
+
+#[test]
+fn only_discovery_mounts_a_token() {
+    for name in FOLDERS {
+        let objects = render(&folder(name));
+        let mounts = |object: &Value| object["automountServiceAccountToken"] == true;
+        let mounted = objects
+            .iter()
+            .any(|object| mounts(object) || mounts(&object["spec"]["template"]["spec"]));
+        assert_eq!(mounted, name == "overlays/discovery", "{name}");
     }
 }
 

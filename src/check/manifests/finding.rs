@@ -101,7 +101,14 @@ impl Scope {
         self.report(Level::Note, code, key, problem.into(), remedy.into());
     }
 
-    fn report(&self, level: Level, code: &'static str, key: &str, problem: String, remedy: String) {
+    pub fn report(
+        &self,
+        level: Level,
+        code: &'static str,
+        key: &str,
+        problem: String,
+        remedy: String,
+    ) {
         let place = Place { key: key.to_owned(), ..self.place.clone() };
         let finding = Finding { level, code, place, problem, remedy };
         let mut sink = self.sink.borrow_mut();

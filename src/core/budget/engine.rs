@@ -50,6 +50,8 @@ pub struct EngineBudget {
     pub hook: Hook,
     /// vLLM's `--shutdown-timeout`: how long it lets streams run on after SIGTERM.
     pub shutdown_timeout: Duration,
+    /// How long after SIGTERM the ingress cuts what still runs; `None`: never, or not known.
+    pub cut: Option<Duration>,
 }
 
 const HOOK: &str = "preStop";
@@ -100,7 +102,8 @@ impl EngineBudget {
     /// The longest stream that surely completes, whenever the pod is deleted.
     pub fn longest_stream(&self) -> Duration {
         let (last, term) = self.hook.window();
-        let end = term.saturating_add(self.shutdown_timeout).min(self.grace);
+        let granted = self.cut.map_or(self.shutdown_timeout, |cut| cut.min(self.shutdown_timeout));
+        let end = term.saturating_add(granted).min(self.grace);
         end.saturating_sub(last)
     }
 
@@ -135,6 +138,11 @@ impl EngineBudget {
             vec![Moment { at: Duration::ZERO, event: begin }, Moment { at: term, event: stop }];
         if self.shutdown_timeout > Duration::ZERO {
             moments.push(Moment { at: given_up, event: "vLLM gives up what still runs" });
+        }
+        if let Some(cut) = self.cut {
+            let at = self.hook.window().1.saturating_add(cut);
+            moments
+                .push(Moment { at, event: "Streamgate ends what still runs, with an error event" });
         }
         let end = given_up.saturating_add(TEARDOWN);
         moments.push(Moment { at: end, event: "vLLM has exited" });

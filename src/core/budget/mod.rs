@@ -10,12 +10,14 @@
 //! killed without a word. Every rule here is an inequality over durations: nothing is read,
 //! parsed or printed. Sums saturate, so no input can overflow.
 
+mod cut;
 mod engine;
 mod ingress;
 mod rollout;
 #[cfg(test)]
 mod tests;
 
+pub use cut::{Disagreement, IngressCut};
 pub use engine::{DrainCall, EngineBudget, Hook};
 pub use ingress::IngressBudget;
 pub use rollout::{Amount, Disruption, Rollout};

@@ -9,7 +9,7 @@ const fn s(n: u64) -> Duration {
 
 fn engine(grace: u64, sleeps: u64, timeout: u64) -> EngineBudget {
     let hook = Hook { sleeps: s(sleeps), call: None };
-    EngineBudget { grace: s(grace), hook, shutdown_timeout: s(timeout) }
+    EngineBudget { grace: s(grace), hook, shutdown_timeout: s(timeout), cut: None }
 }
 
 fn rules(violations: &[Violation]) -> Vec<Rule> {
@@ -54,6 +54,32 @@ fn a_drain_call_has_its_own_bounds() {
     assert_eq!(early.longest_stream(), s(120));
     // A caller that waits longer than it asked for costs that time.
     assert_eq!(rules(&call(Some(s(91))).violations()), [Rule::EngineGrace]);
+}
+
+#[test]
+fn the_ingress_and_the_engine_agree_or_not() {
+    let cut = |believed: u64| IngressCut {
+        believed: Some(s(believed)).filter(|believed| !believed.is_zero()),
+        margin: s(5),
+    };
+    let told = [0, 60, 89, 90, 91, 94, 95, 120].map(|believed| cut(believed).disagreement(s(90)));
+    use Disagreement::{Narrow, Never, TooEarly, TooLate};
+    let (early, narrow, late) = (Some(TooEarly), Some(Narrow), Some(TooLate));
+    assert_eq!(told, [Some(Never), early, early, None, narrow, narrow, late, late]);
+    assert_eq!((cut(0).after_sigterm(), cut(90).after_sigterm()), (None, Some(s(85))));
+    for kind in [Never, TooLate, TooEarly] {
+        assert!(kind.breaks(None, s(95)) && kind.breaks(Some(s(96)), s(95)), "{kind:?}");
+        assert!(!kind.breaks(Some(s(95)), s(95)), "{kind:?}");
+    }
+    assert!(!Narrow.breaks(None, s(95)));
+}
+
+#[test]
+fn what_the_ingress_cuts_does_not_complete() {
+    let cut = |cut| EngineBudget { cut: Some(s(cut)), ..engine(180, 10, 90) };
+    assert_eq!([85, 90, 115].map(|at| cut(at).longest_stream()), [s(90), s(95), s(95)]);
+    let moment = cut(85).timeline().into_iter().find(|moment| moment.at == s(95)).unwrap();
+    assert_eq!(moment.event, "Streamgate ends what still runs, with an error event");
 }
 
 #[test]
@@ -173,11 +199,12 @@ proptest! {
     fn nothing_overflows(values in prop::array::uniform6(any::<u64>()), percent in any::<u32>(), replicas in any::<u32>()) {
         let [a, b, c, d, e, f] = values.map(Duration::from_secs);
         let call = Some(DrainCall { wait: d, gives_up: Some(e) });
-        let budget = EngineBudget { grace: a, hook: Hook { sleeps: b, call }, shutdown_timeout: c };
+        let budget = EngineBudget { grace: a, hook: Hook { sleeps: b, call }, shutdown_timeout: c, cut: Some(f) };
         for violation in budget.violations() {
             prop_assert!(!violation.to_string().is_empty());
         }
-        prop_assert_eq!(budget.timeline().len(), 5 - usize::from(c.is_zero()));
+        prop_assert_eq!(budget.timeline().len(), 6 - usize::from(c.is_zero()));
+        prop_assert!(budget.timeline().is_sorted_by_key(|moment| moment.at));
         let ingress = IngressBudget { grace: a, before: b, propagation: c, deadline: d, cut_margin: e, total: Some(f) };
         prop_assert!(ingress.timeline().is_sorted_by_key(|moment| moment.at));
         prop_assert!(ingress.longest_stream() <= a);

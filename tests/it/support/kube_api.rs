@@ -213,6 +213,9 @@ impl KubeApi {
         self.task = Some(tokio::spawn(async move {
             loop {
                 let Ok((stream, _)) = listener.accept().await else { return };
+                // As the real one does: an event after another does not wait for the client's
+                // acknowledgement.
+                stream.set_nodelay(true).unwrap();
                 let changed = changed.subscribe();
                 tokio::spawn(Connection { stream, state: state.clone(), changed }.serve());
             }

@@ -32,6 +32,7 @@ pub(in crate::check::manifests) enum Strategy {
 pub(in crate::check::manifests) struct Workload {
     pub scope: Scope,
     pub id: Id,
+    pub kind: Kind,
     pub path: String,
     /// `None`: not written (1, unless an autoscaler sets it) or wrong.
     pub replicas: Option<u32>,
@@ -83,6 +84,7 @@ impl Workload {
             volumes: view.list(&format!("{POD}.volumes")).iter().filter_map(volume).collect(),
             path: view.path.clone(),
             scope: view.scope.clone(),
+            kind,
             id,
         }
     }

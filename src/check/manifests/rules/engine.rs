@@ -1,6 +1,6 @@
 //! vLLM.
 
-use super::{Demands, grace_remedy, hook, probes};
+use super::{Behind, deadline, grace_remedy, hook, probes};
 use crate::check::manifests::command::{EngineCommand, Image, Launch, Number, Version};
 use crate::check::manifests::objects::{Container, Workload};
 use crate::check::manifests::report::Timeline;
@@ -14,7 +14,7 @@ pub(super) fn check(
     workload: &Workload,
     container: &Container,
     command: &EngineCommand,
-    demands: &Demands,
+    behind: &Behind<'_>,
 ) -> Timeline {
     version(container);
     launch(container, command);
@@ -24,10 +24,17 @@ pub(super) fn check(
     let keep_alive = number(container, &command.keep_alive, "env", "VLLM_HTTP_TIMEOUT_KEEP_ALIVE");
     let engine = keep_alive.map_or(ENGINE_KEEP_ALIVE, Duration::from_secs);
     let timeout = timeout(container, command);
+    let shutdown_timeout = Duration::from_secs(timeout.unwrap_or(0));
+    // An engine that aborts leaves nothing to be cut.
+    let cuts = match shutdown_timeout {
+        Duration::ZERO => Vec::new(),
+        timeout => behind.cuts(workload, timeout),
+    };
     let budget = EngineBudget {
         grace: workload.grace.0,
         hook: hook.unwrap_or_default(),
-        shutdown_timeout: Duration::from_secs(timeout.unwrap_or(0)),
+        shutdown_timeout,
+        cut: cuts.iter().filter_map(|pool| pool.cut.after_sigterm()).min(),
     };
     let mut violations = budget.violations();
     // What cannot be told was reported as that.
@@ -37,12 +44,13 @@ pub(super) fn check(
         _ => true,
     });
     if timeout.is_some_and(|timeout| timeout > 0) {
-        violations.extend(demands.total.and_then(|total| budget.stream(total)));
+        violations.extend(behind.demands.total.and_then(|total| budget.stream(total)));
     }
-    violations.extend(EngineBudget::keep_alive(demands.upstream_idle, engine));
+    violations.extend(EngineBudget::keep_alive(behind.demands.upstream_idle, engine));
     for violation in &violations {
         report(workload, container, &budget, violation);
     }
+    deadline::check(container, &budget, &cuts);
     Timeline::new(
         workload,
         container,
@@ -100,7 +108,7 @@ fn report(
             "engine-stream",
             container.key("args"),
             format!(
-                "raise --shutdown-timeout or the preStop wait, or lower timeouts.total to {longest}"
+                "raise --shutdown-timeout (with engine_shutdown_timeout) or the preStop wait, or lower timeouts.total to {longest}"
             ),
         ),
         _ => (

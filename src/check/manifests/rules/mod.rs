@@ -1,8 +1,10 @@
 //! What is asked of the objects. Each file is one subject; all of them report through the scope
 //! of what they look at.
 
+mod deadline;
 mod disruption;
 mod engine;
+mod front;
 mod hook;
 mod ingress;
 mod probes;
@@ -16,6 +18,7 @@ use super::command::{self, EngineCommand, IngressCommand};
 use super::objects::{Container, Objects, Workload};
 use super::report::Timeline;
 use crate::config::Timeouts;
+use front::{Front, PoolCut};
 use settings::Settings;
 use std::time::Duration;
 
@@ -48,7 +51,6 @@ impl<'o> Subject<'o> {
 }
 
 /// What the ingress in front asks of an engine.
-#[derive(Default)]
 struct Demands {
     /// The longest stream it admits; `None`: not known, or without a bound.
     total: Option<Duration>,
@@ -56,26 +58,67 @@ struct Demands {
     upstream_idle: Duration,
 }
 
-/// Check everything. `None`: there is nothing that the rules are about.
-pub(super) fn check(objects: &Objects, fallback: &Fallback<'_>) -> Option<Vec<Timeline>> {
-    let subjects: Vec<_> = objects.workloads.iter().filter_map(Subject::of).collect();
-    let mut timelines = Vec::new();
-    let mut demands: Option<Demands> = None;
-    for (subject, container, command) in subjects.iter().flat_map(ingresses) {
-        let settings = Settings::find(subject.workload, container, command, objects, fallback);
-        let timeouts = settings.timeouts();
-        // With several of them, what one of them does is enough to break a stream.
-        let demands = demands.get_or_insert_with(Demands::default);
-        demands.total = demands.total.max(timeouts.total);
-        demands.upstream_idle = demands.upstream_idle.max(timeouts.upstream_idle);
-        timelines.extend(ingress::check(subject.workload, container, &settings));
+impl Demands {
+    /// With several replicas, what one of them does is enough to break a stream. `None`: there is
+    /// none.
+    fn of(timeouts: impl Iterator<Item = Timeouts>) -> Option<Self> {
+        timeouts.map(Self::from).reduce(|one, other| Self {
+            total: one.total.max(other.total),
+            upstream_idle: one.upstream_idle.max(other.upstream_idle),
+        })
     }
-    let demands = demands.unwrap_or_else(|| {
-        let Timeouts { total, upstream_idle, .. } = fallback.timeouts();
-        Demands { total, upstream_idle }
-    });
+}
+
+impl From<Timeouts> for Demands {
+    fn from(Timeouts { total, upstream_idle, .. }: Timeouts) -> Self {
+        Self { total, upstream_idle }
+    }
+}
+
+/// What stands in front of the engines.
+struct Behind<'o> {
+    demands: Demands,
+    fronts: Vec<Front<'o>>,
+    engines: Vec<&'o Workload>,
+    objects: &'o Objects,
+}
+
+impl Behind<'_> {
+    /// What every pool that `engine` may be behind does when it stops; `timeout`: its own.
+    fn cuts(&self, engine: &Workload, timeout: Duration) -> Vec<PoolCut> {
+        let cuts = |front: &Front<'_>| front.cuts(engine, timeout, &self.engines, self.objects);
+        self.fronts.iter().flat_map(cuts).collect()
+    }
+}
+
+/// Check everything. `None`: there is nothing that the rules are about.
+pub(super) fn check<'o>(objects: &'o Objects, fallback: &Fallback<'_>) -> Option<Vec<Timeline>> {
+    let subjects: Vec<_> = objects.workloads.iter().filter_map(Subject::of).collect();
+    let find = |(subject, container, command): (&Subject<'o>, _, _)| {
+        let workload = subject.workload;
+        (workload, container, Settings::find(workload, container, command, objects, fallback))
+    };
+    let replicas: Vec<_> = subjects.iter().flat_map(ingresses).map(find).collect();
+    let mut timelines: Vec<_> = replicas
+        .iter()
+        .filter_map(|(workload, container, settings)| ingress::check(workload, container, settings))
+        .collect();
+    let timeouts = replicas.iter().map(|(_, _, settings)| settings.timeouts());
+    let demands = Demands::of(timeouts).unwrap_or_else(|| fallback.timeouts().into());
+    let fronts =
+        replicas.iter().filter_map(|(workload, _, settings)| Front::of(settings, workload));
+    let mut fronts: Vec<_> = fronts.collect();
+    if replicas.is_empty() {
+        fronts.extend(fallback.config.map(Front::elsewhere));
+    }
+    let behind = Behind {
+        engines: subjects.iter().flat_map(engines).map(|(subject, ..)| subject.workload).collect(),
+        demands,
+        fronts,
+        objects,
+    };
     for (subject, container, command) in subjects.iter().flat_map(engines) {
-        timelines.push(engine::check(subject.workload, container, command, &demands));
+        timelines.push(engine::check(subject.workload, container, command, &behind));
     }
     for subject in &subjects {
         rollout::check(subject);

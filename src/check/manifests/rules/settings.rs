@@ -7,6 +7,9 @@ use crate::check::manifests::objects::{ConfigMap, Container, Files, Objects, Wor
 use crate::config::{Config, Drain, Timeouts};
 use std::net::SocketAddr;
 
+/// Where the keys of a configuration of the command line stand.
+pub(super) const NAMED: &str = "the configuration named by --config";
+
 /// What is used where the manifests hold no configuration.
 #[derive(Clone, Copy)]
 pub(in crate::check::manifests) struct Fallback<'c> {
@@ -44,7 +47,7 @@ impl Settings {
             return Self::of_map(map, key);
         }
         if let Some(config) = fallback.config {
-            let source = "the configuration named by --config".to_owned();
+            let source = NAMED.to_owned();
             return Self { config: Some(config.clone()), source, broken: false };
         }
         container.scope.note(
@@ -79,6 +82,11 @@ impl Settings {
                 Self { config: None, source: file, broken: true }
             }
         }
+    }
+
+    /// `None`: not known; the defaults hold where one is needed.
+    pub fn config(&self) -> Option<&Config> {
+        self.config.as_ref()
     }
 
     pub fn drain(&self) -> Drain {

@@ -6,7 +6,7 @@
 //! part. Added here:
 //!
 //! * Nothing waits for ever: a list, and a watch that has gone silent, are given up and begun
-//!   again. Nothing is asked without a pause either (`pace`).
+//!   again. Nothing is asked again and again without a pause either (`pace`).
 //! * While the API server is away, the pool keeps what it has.
 //! * What was asked and failed is asked with a new client by a configuration read anew, so a mended
 //!   kubeconfig needs no restart.
@@ -57,6 +57,9 @@ pub(super) struct Follower {
     wanted: Wanted,
     connect: Connect,
     pauses: Pauses,
+    /// For versions that are gone. They have a count of their own, so that the list which one needs
+    /// is not put off by the cut that brought it about.
+    expiries: Pauses,
     outage: Outage,
     /// What the watch has said, whole.
     slices: Slices,
@@ -79,6 +82,7 @@ impl Follower {
             wanted,
             connect,
             pauses: Pauses::default(),
+            expiries: Pauses::default(),
             slices: Slices::default(),
             listing: None,
             other_ports: BTreeSet::new(),
@@ -166,9 +170,10 @@ impl Follower {
     }
 
     async fn pause(&mut self, trouble: &Trouble) {
-        let pause = self.pauses.after_failure();
+        let pauses = if trouble.expired { &mut self.expiries } else { &mut self.pauses };
+        let pause = pauses.after_failure();
         // A watch that is cut now and then is taken up again, and nobody need know.
-        if trouble.passing && self.pauses.failures == 1 {
+        if trouble.passing && pauses.failures == 1 {
             tracing::debug!(pool = %self.pool.id(), error = trouble.text, "the watch was cut");
         } else {
             self.outage.goes_on(&trouble.text, &trouble.remedy);

@@ -186,6 +186,50 @@ async fn a_version_that_is_gone_leads_to_a_new_list() {
     watched.becomes(&[(A, Ready)], Instant::now()).await;
 }
 
+/// How long a change takes to be in force, over many watches: figures, no bounds, for a machine may
+/// be busy. What holds on any is that a version which is gone costs one list and no waiting: not
+/// for the pace of requests, nor for a failure before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_is_in_force_as_soon_as_it_is_told() {
+    let mut figures = [
+        ("terminating, in a watch", Vec::new()),
+        ("after a 410 in the stream", Vec::new()),
+        ("right after that list", Vec::new()),
+        ("after a cut and a 410", Vec::new()),
+    ];
+    for _ in 0..20 {
+        let api = KubeApi::start().await;
+        api.put("one", PORT, &[ready(A, "a"), ready(B, "b")]);
+        let watched = Watched::of(&api).await;
+        let mut took = |n: usize, time: Duration| figures[n].1.push(time);
+        let at = api.put("one", PORT, &[ready(A, "a"), terminating(B, "b")]);
+        took(0, watched.becomes(&[(A, Ready), (B, Draining)], at).await);
+
+        api.expire();
+        let at = api.put("one", PORT, &[ready(A, "a"), ready(B, "c")]);
+        took(1, watched.becomes(&[(A, Ready), (B, Ready)], at).await);
+        let at = api.put("one", PORT, &[terminating(A, "a"), ready(B, "c")]);
+        took(2, watched.becomes(&[(A, Draining), (B, Ready)], at).await);
+        assert_eq!(api.lists(), 2);
+
+        drop(watched);
+        eventually("nobody watches", || api.watching() == 0).await;
+        let watched = Watched::of(&api).await;
+        let before = api.lists();
+        api.cut();
+        api.expire();
+        let at = api.put("one", PORT, &[ready(B, "c")]);
+        took(3, watched.becomes(&[(B, Ready)], at).await);
+        assert_eq!(api.lists(), before + 1);
+    }
+    for (what, mut times) in figures {
+        times.sort();
+        let [median, most] = [times[times.len() / 2], times[times.len() - 1]];
+        let [median, most] = [median, most].map(|time| time.as_secs_f64() * 1e3);
+        println!("propagation: {what}: median {median:.1} ms, longest {most:.1} ms");
+    }
+}
+
 #[tokio::test]
 async fn while_the_api_server_is_away_the_last_list_stays() {
     let mut api = KubeApi::start().await;
@@ -303,7 +347,8 @@ async fn a_server_that_ends_every_watch_is_not_flooded() {
     api.set(Mood::EndsWatches);
     let watched = Watched::start(&api, PortRef::Number(PORT));
     let begun = Instant::now();
-    eventually("five watches", || api.asked().len() > 5).await;
+    eventually("nine watches", || api.asked().len() > 9).await;
+    // Five requests come at once, each of the others after a gap.
     assert!(begun.elapsed() >= Duration::from_millis(450), "{:?}", begun.elapsed());
     api.set(Mood::Serves);
     api.put("one", PORT, &[ready(A, "a")]);

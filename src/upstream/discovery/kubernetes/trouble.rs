@@ -12,6 +12,8 @@ pub(super) struct Trouble {
     pub remedy: String,
     /// It happens to a healthy watch now and then.
     pub passing: bool,
+    /// A version that the API server no longer has: it answers, and knows a newer one.
+    pub expired: bool,
     /// The watch cannot go on: a new client, and a new list.
     pub begin_again: bool,
 }
@@ -39,6 +41,7 @@ impl Trouble {
                     .to_owned(),
             },
             passing,
+            expired: code == Some(410),
             // The watcher lists anew only if the stream itself says 410. Where nothing was heard,
             // the address or the credentials may be wrong, or renewed since the client was made.
             begin_again: match error {
@@ -64,6 +67,7 @@ impl Trouble {
             }
             .to_owned(),
             passing: false,
+            expired: false,
             begin_again: true,
         }
     }
@@ -75,6 +79,7 @@ impl Trouble {
             remedy: "check the kubeconfig and what its credential plugin prints; it is read again"
                 .to_owned(),
             passing: false,
+            expired: false,
             begin_again: true,
         }
     }
@@ -85,6 +90,7 @@ impl Trouble {
             text: "the API server does not answer in time".to_owned(),
             remedy: "check that the API server can be reached from here".to_owned(),
             passing: false,
+            expired: false,
             begin_again: true,
         }
     }
