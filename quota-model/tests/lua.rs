@@ -74,7 +74,7 @@ impl Pair {
         let script = self.scripts.of(command);
         let answer: Result<Value, _> =
             script.key(KEY).arg(wire::args(command)).invoke(&mut self.redis);
-        let real = wire::reply(command, answer);
+        let real = wire::reply(command, answer, BASE);
         let server = Server { now: self.now, ident: 1 };
         let before = self.store.clone();
         let outcome = exec(&StoreRules::default(), &mut self.store, server, command);

@@ -148,6 +148,27 @@ fn healing() -> Vec<Case> {
             }),
         ),
         holds(
+            "duplicate",
+            "the JOIN that founded is executed again after a loss; beats carry the table",
+            with(one(), |c| {
+                c.copy = true;
+                twice(c);
+                c.budget = budget(|b| b.flush = 1);
+            }),
+        )
+        .quick_up_to(50_000),
+        holds(
+            "duplicate-any",
+            "any call is executed twice, around a loss",
+            with(one(), |c| {
+                twice(c);
+                c.budget = budget(|b| {
+                    b.duplicate = 1;
+                    b.flush = 1;
+                });
+            }),
+        ),
+        holds(
             "edit",
             "any one field is edited by hand",
             with(one(), |c| c.budget = budget(|b| b.edit = 1)),
@@ -164,6 +185,13 @@ fn healing() -> Vec<Case> {
             }),
         ),
     ]
+}
+
+/// Books that a copy of a call made wrong are so until the next beat; leases that outlast learning.
+fn twice(cfg: &mut Cfg) {
+    cfg.check_books = false;
+    cfg.lease_self = 2;
+    cfg.lease_store = 2;
 }
 
 /// A replica, and a floor.

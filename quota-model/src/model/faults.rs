@@ -143,6 +143,7 @@ impl Cfg {
         self.fence(state, who);
         let agent = &mut state.agents[who];
         agent.paused = false;
+        agent.clock = 0;
         for l in &mut agent.leaves {
             l.fresh = 0;
             l.saw_fresh = false;
@@ -232,6 +233,13 @@ impl Cfg {
             }
         }
         state.unhealed = up_mask(state);
+        for agent in &mut state.agents {
+            for at in Agent::places() {
+                if let Some(mail) = agent.post_mut(at).mail_mut() {
+                    mail.unaware = mail.kind == Kind::Beat;
+                }
+            }
+        }
         state.tainted |= edit.deceives(self.leaves.len());
         Some(())
     }
