@@ -4,7 +4,7 @@
 //! apart, beside a store with yet another: `src/quota/replica/tests`; a clock that differs from what
 //! the file says: `src/config/revision.rs`.)
 
-use crate::rig::{Fleet, LONG, Load, Plan, SECOND, ask, stream};
+use crate::rig::{Fleet, LONG, Load, Plan, SECOND, Status, ask, stream};
 use crate::support::{Call, Gate, Leave, Proto, eventually};
 use std::fs::{File, FileTimes};
 use std::path::{Path, PathBuf};

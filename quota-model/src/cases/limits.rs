@@ -78,8 +78,7 @@ fn others() -> Vec<Case> {
                 c.reliable = true;
                 c.budget = budget(|b| b.flush = 1);
             }),
-        )
-        .quick_up_to(400_000),
+        ),
         breaks(
             "limit-keep-partition",
             "on_fence: keep, one replica cut off from the store",
