@@ -8,6 +8,7 @@ pub(super) fn cases() -> Vec<Case> {
     let mut all = versions_and_leases();
     all.extend(losses());
     all.extend(deadlines_and_caps());
+    all.extend(dates());
     all.extend(identities());
     all.extend(policies());
     all.extend(refusals());
@@ -116,6 +117,11 @@ fn deadlines_and_caps() -> Vec<Case> {
                 c.budget = budget(|b| b.reload = 2);
             }),
         ),
+    ]
+}
+
+fn dates() -> Vec<Case> {
+    vec![
         breaks(
             "own-dates",
             "a configuration is dated by its replica's own clock, and one is ahead",
@@ -132,6 +138,7 @@ fn deadlines_and_caps() -> Vec<Case> {
             with(clocks_apart(), |c| {
                 c.reliable = true;
                 c.only_safety = true;
+                c.budget.reload = 1;
                 c.replica.naive_first_clock = true;
             }),
         )

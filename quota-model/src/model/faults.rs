@@ -233,15 +233,20 @@ impl Cfg {
             }
         }
         state.unhealed = up_mask(state);
-        for agent in &mut state.agents {
-            for at in Agent::places() {
-                if let Some(mail) = agent.post_mut(at).mail_mut() {
-                    mail.unaware = mail.kind == Kind::Beat;
-                }
-            }
-        }
+        mark_beats(state);
         state.tainted |= edit.deceives(self.leaves.len());
         Some(())
+    }
+}
+
+/// Beats that are under way cannot know of what was edited.
+fn mark_beats(state: &mut State) {
+    for agent in &mut state.agents {
+        for at in Agent::places() {
+            if let Some(mail) = agent.post_mut(at).mail_mut() {
+                mail.unaware = mail.kind == Kind::Beat;
+            }
+        }
     }
 }
 
