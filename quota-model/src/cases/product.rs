@@ -134,6 +134,7 @@ fn duplicates() -> Vec<Case> {
             "the JOIN that founded is executed again after a loss; beats carry the table",
             with(one(), |c| {
                 c.copy = true;
+                c.reliable = true; // as limit-duplicate-join, to get beyond its depth
                 twice(c);
                 c.budget = budget(|b| b.flush = 1);
             }),
