@@ -29,6 +29,7 @@ use support::{corrupt, parse};
 const CLOCK_KEY: &str = "test-clock";
 /// The server ms that the model calls 0.
 const BASE: i64 = 1_700_000_000_000;
+/// Histories of a run, if `STREAMGATE_HISTORIES` does not say another number.
 const CASES: u64 = 80;
 const STEPS: usize = 200;
 
@@ -74,7 +75,7 @@ impl Pair {
         let script = self.scripts.of(command);
         let answer: Result<Value, _> =
             script.key(KEY).arg(wire::args(command)).invoke(&mut self.redis);
-        let real = wire::reply(command, answer);
+        let real = wire::reply(command, answer, BASE);
         let server = Server { now: self.now, ident: 1 };
         let before = self.store.clone();
         let outcome = exec(&StoreRules::default(), &mut self.store, server, command);
@@ -186,11 +187,16 @@ fn history(server: &RedisServer, seed: u64, seen: &mut Seen) {
     assert_eq!(last, "end", "a hint too many");
 }
 
+fn cases() -> u64 {
+    let asked = std::env::var("STREAMGATE_HISTORIES").ok();
+    asked.map_or(CASES, |number| number.parse().expect("STREAMGATE_HISTORIES is a number"))
+}
+
 #[test]
 fn random_histories_answer_and_end_alike() {
     let server = RedisServer::start(&[]);
     let mut seen = Seen::default();
-    for seed in 0..CASES {
+    for seed in 0..cases() {
         let run = std::panic::AssertUnwindSafe(|| history(&server, seed, &mut seen));
         if let Err(panic) = std::panic::catch_unwind(run) {
             eprintln!("seed {seed}");

@@ -34,13 +34,17 @@ struct Holder {
     known: u16,
     v: u16,
     nonce: u16,
+    /// The server's clock at the start, ms.
+    began: i64,
 }
 
 impl Holder {
     fn new(server: &RedisServer, owner: u8) -> Self {
         let inc = IncId { owner, life: 1, ..IncId::default() };
         let nonce = u16::from(owner) * 100;
-        Self { redis: server.connect(), scripts: Scripts::shipped(), inc, known: 0, v: 0, nonce }
+        let mut redis = server.connect();
+        let began = ms_of(&mut redis);
+        Self { redis, scripts: Scripts::shipped(), inc, known: 0, v: 0, nonce, began }
     }
 
     fn raw(&mut self, op: Op) -> (Command, Result<Value, redis::RedisError>) {
@@ -52,7 +56,12 @@ impl Holder {
 
     fn send(&mut self, op: Op) -> Reply {
         let (command, answer) = self.raw(op);
-        wire::reply(&command, answer)
+        let reply = wire::reply(&command, answer, self.began);
+        if let Reply::Joined { now, .. } = reply {
+            let passed = ms_of(&mut self.redis) - self.began;
+            assert!((0..=passed).contains(&i64::from(now)), "{now} of {passed}");
+        }
+        reply
     }
 
     fn join_op(&mut self, n: u16) -> Op {
@@ -104,9 +113,14 @@ impl Holder {
 
     fn store(&mut self) -> Store {
         let fields = redis::cmd("HGETALL").arg(KEY).query(&mut self.redis).expect("HGETALL");
-        let (s, us): (i64, i64) = redis::cmd("TIME").query(&mut self.redis).expect("TIME");
-        parse::store(&fields, s * 1000 + us / 1000, &mut |_| 1)
+        parse::store(&fields, ms_of(&mut self.redis), &mut |_| 1)
     }
+}
+
+/// The server's clock.
+fn ms_of(redis: &mut Connection) -> i64 {
+    let (s, us): (i64, i64) = redis::cmd("TIME").query(redis).expect("TIME");
+    s * 1000 + us / 1000
 }
 
 /// Waits for a value, for at most ten seconds.

@@ -17,6 +17,7 @@
 //! `config/streamgate.yaml` is the reference of all keys, their units and defaults; a test
 //! compares it with the code.
 
+mod boot_clock;
 mod build;
 mod errors;
 mod model;
@@ -30,6 +31,7 @@ mod secret;
 mod unsupported;
 mod yaml;
 
+pub use self::boot_clock::since_boot;
 pub use self::redis_url::{RedisForm, RedisHost, RedisUrl};
 pub use errors::{ConfigError, ConfigErrors};
 pub use model::*;

@@ -15,8 +15,9 @@ pub struct SlotPath {
     pub pool: PoolId,
     /// The pool's cap over all tenants; `None`: no cap.
     pub pool_cap: Option<u32>,
-    /// The configuration that `tenant_cap` is from. A shared store follows the highest revision
-    /// it has seen of each cap, so replicas that reload one after another cannot undo each other.
+    /// The configuration that `tenant_cap` is from: the number of its
+    /// [`Revision`](super::policy::Revision). A shared store follows the highest revision it has
+    /// seen of each cap, so replicas that reload one after another cannot undo each other.
     pub tenant_revision: u64,
     /// The configuration that `pool_cap` is from.
     pub pool_revision: u64,

@@ -1,6 +1,6 @@
 //! The protocol with one rule removed: each necessary rule must give a counterexample.
 
-use super::holds::caps;
+use super::holds::{caps, clocks_apart};
 use super::{Case, Expect, budget, with};
 use crate::model::{Cfg, NO_FALSE_REFUSAL, SAFETY};
 
@@ -8,6 +8,7 @@ pub(super) fn cases() -> Vec<Case> {
     let mut all = versions_and_leases();
     all.extend(losses());
     all.extend(deadlines_and_caps());
+    all.extend(dates());
     all.extend(identities());
     all.extend(policies());
     all.extend(refusals());
@@ -119,6 +120,32 @@ fn deadlines_and_caps() -> Vec<Case> {
     ]
 }
 
+fn dates() -> Vec<Case> {
+    vec![
+        breaks(
+            "own-dates",
+            "a configuration is dated by its replica's own clock, and one is ahead",
+            with(bare(2), |c| {
+                c.replica.naive_own_dates = true;
+                c.ahead = 3;
+                caps(c, &[2, 1]);
+                c.budget = budget(|b| b.reload = 2);
+            }),
+        ),
+        breaks(
+            "first-clock",
+            "a configuration is dated by the clock of the server before the failover",
+            with(clocks_apart(), |c| {
+                c.reliable = true;
+                c.only_safety = true;
+                c.budget.reload = 1;
+                c.replica.naive_first_clock = true;
+            }),
+        )
+        .quick_up_to(400_000),
+    ]
+}
+
 fn losses() -> Vec<Case> {
     let flush = || budget(|b| b.flush = 1);
     vec![
@@ -196,15 +223,14 @@ fn identities() -> Vec<Case> {
         .quick_up_to(800_000),
         breaks(
             "claim-used-only",
-            "JOIN claims what runs, spare slots stay",
-            with(bare(2), |c| {
+            "JOIN claims what runs, unused slots stay",
+            with(bare(1), |c| {
+                c.symmetry = true;
+                c.reliable = true;
                 c.replica.naive_claim_used_only = true;
-                c.spare = 1;
-                c.waiters = 2;
                 c.budget = flush();
             }),
-        )
-        .long(),
+        ),
     ]
 }
 

@@ -139,12 +139,14 @@ fn floors() -> Vec<Case> {
             "floor-unlimited",
             "floors are granted beyond their sum",
             with(bare(2, 1), |c| {
+                c.symmetry = true;
+                c.reliable = true;
                 c.agents = vec![Class::Ordinary, Class::Floor, Class::Floor];
                 c.store.naive_floor_unlimited = true;
                 c.budget = flush();
             }),
         )
-        .long(),
+        .quick_up_to(400_000),
         breaks(
             "floor-learning-grants",
             "floors are granted while floors are learned",

@@ -126,7 +126,31 @@ fn crashes() -> Vec<Case> {
                 c.budget = budget(|b| b.reload = 4);
             }),
         ),
+        holds(
+            "clocks",
+            "the cap falls; replicas' and servers' clocks differ; a copy takes over, a process restarts",
+            clocks_apart(),
+        )
+        .quick_up_to(50_000),
     ]
+}
+
+/// One reload after another, a failover to a server whose clock is ahead, a new process. Leases of
+/// one tick.
+pub(super) fn clocks_apart() -> Cfg {
+    with(Cfg::base(2, 2), |c| {
+        caps(c, &[2, 1]);
+        c.lease_self = 1;
+        c.lease_store = 1;
+        c.ahead = 3;
+        c.server_ahead = 3;
+        c.budget = budget(|b| {
+            b.reload = 2;
+            b.failover = 1;
+            b.crash = 1;
+            b.restart = 1;
+        });
+    })
 }
 
 /// Revisions that differ in the cap of scope 0 only.

@@ -72,15 +72,13 @@ fn others() -> Vec<Case> {
         ),
         breaks(
             "limit-duplicate-join",
-            "a JOIN is executed twice, around a loss, and beats do not carry the table",
+            "the JOIN that founded is executed again after a loss, and beats do not carry the table",
             with(one(), |c| {
-                c.budget = budget(|b| {
-                    b.duplicate = 1;
-                    b.flush = 1;
-                });
+                c.copy = true;
+                c.reliable = true;
+                c.budget = budget(|b| b.flush = 1);
             }),
-        )
-        .long(),
+        ),
         breaks(
             "limit-keep-partition",
             "on_fence: keep, one replica cut off from the store",

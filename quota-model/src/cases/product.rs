@@ -15,6 +15,7 @@ pub(super) fn cases() -> Vec<Case> {
     let mut all = spare();
     all.extend(scopes());
     all.extend(healing());
+    all.extend(duplicates());
     all.extend(floors());
     all
 }
@@ -116,15 +117,44 @@ fn scopes() -> Vec<Case> {
     ]
 }
 
+/// One slot, beats with tables, leases of one tick.
+fn one() -> Cfg {
+    with(Cfg::base(2, 1), |c| {
+        c.heal = true;
+        c.check_books = true;
+        c.lease_self = 1;
+        c.lease_store = 1;
+    })
+}
+
+fn duplicates() -> Vec<Case> {
+    vec![
+        holds(
+            "duplicate",
+            "the JOIN that founded is executed again after a loss; beats carry the table",
+            with(one(), |c| {
+                c.copy = true;
+                c.reliable = true; // as limit-duplicate-join, to get beyond its depth
+                twice(c);
+                c.budget = budget(|b| b.flush = 1);
+            }),
+        )
+        .quick_up_to(50_000),
+        holds(
+            "duplicate-any",
+            "any call is executed twice, around a loss",
+            with(one(), |c| {
+                twice(c);
+                c.budget = budget(|b| {
+                    b.duplicate = 1;
+                    b.flush = 1;
+                });
+            }),
+        ),
+    ]
+}
+
 fn healing() -> Vec<Case> {
-    let one = || {
-        with(Cfg::base(2, 1), |c| {
-            c.heal = true;
-            c.check_books = true;
-            c.lease_self = 1;
-            c.lease_store = 1;
-        })
-    };
     vec![
         holds("heal", "beats carry the table and find nothing", one()).quick_up_to(50_000),
         holds(
@@ -164,6 +194,13 @@ fn healing() -> Vec<Case> {
             }),
         ),
     ]
+}
+
+/// Books that a copy of a call made wrong are so until the next beat; leases that outlast learning.
+fn twice(cfg: &mut Cfg) {
+    cfg.check_books = false;
+    cfg.lease_self = 2;
+    cfg.lease_store = 2;
 }
 
 /// A replica, and a floor.

@@ -196,11 +196,11 @@ impl Cfg {
                 let post = agent.post(at);
                 if reachable(state, post) {
                     out.push(Action::Execute(who, at));
-                    if !self.delayed && at != Place::Late {
+                    if !self.delayed && !self.reliable && at != Place::Late {
                         out.push(Action::ExecuteMute(who, at));
                     }
                 }
-                if !post.is_none() {
+                if !post.is_none() && !self.reliable {
                     out.push(Action::Lose(who, at));
                 }
             }

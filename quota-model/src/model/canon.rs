@@ -50,6 +50,10 @@ impl Cfg {
                 forget_versions(state, who);
             }
         }
+        for agent in state.agents.iter_mut().filter(|agent| agent.gen_ == 0) {
+            // The JOIN it owes will say.
+            agent.clock *= u8::from(self.replica.naive_first_clock);
+        }
         rank_generations(state);
         for who in 0..state.agents.len() {
             rank_agent(state, who);

@@ -69,6 +69,10 @@ pub struct ReplicaRules {
     pub naive_unnumbered_beats: bool,
     /// JOIN claims only what runs, but what is held stays.
     pub naive_claim_used_only: bool,
+    /// States what its own wall clock says of its configuration.
+    pub naive_own_dates: bool,
+    /// States it on the clock of the first server it joined, whatever server it joins later.
+    pub naive_first_clock: bool,
     /// Admits on a floor as soon as it is configured, before the store granted it.
     pub naive_floor_from_config: bool,
 }
@@ -97,10 +101,19 @@ pub struct Cfg {
     /// An engine needs until the next tick to notice that its client is gone.
     pub linger: bool,
     pub budget: Budget,
+    /// By how many revisions the dates of the first replica's configurations are too late, for its
+    /// wall clock is ahead.
+    pub ahead: u8,
+    /// By how many the clock of the second server is ahead of the first's.
+    pub server_ahead: u8,
+    /// A copy of the JOIN with which the first holder founded the generation is still under way.
+    pub copy: bool,
     /// Replies may be under way for any time. Otherwise they arrive when the command is executed, or
     /// never. A reduction: what a replica does on a reply that counts, it could have done at once, and
     /// one that does not count is as good as lost (the cases named `…-delayed` do without it).
     pub delayed: bool,
+    /// No message is lost. For counterexamples that need no loss: the others may lose any.
+    pub reliable: bool,
     /// Waiters may give up.
     pub leave: bool,
     /// One SET for all leaves; otherwise one for each.
@@ -150,7 +163,11 @@ impl Cfg {
             stall: Time::MAX,
             linger: false,
             budget: Budget::default(),
+            ahead: 0,
+            server_ahead: 0,
+            copy: false,
             delayed: false,
+            reliable: false,
             leave: false,
             batch: true,
             heal: false,
@@ -174,6 +191,11 @@ impl Cfg {
     /// The cap of a scope under a revision.
     pub fn cap(&self, revision: u8, scope: u8) -> i32 {
         self.revisions[usize::from(revision)][usize::from(scope)].0
+    }
+
+    /// What a server's clock shows, in revisions.
+    pub fn clock(&self, server: u8) -> u8 {
+        1 + server * self.server_ahead
     }
 
     /// Ticks of a class's own deadline.

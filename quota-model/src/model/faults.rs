@@ -143,6 +143,7 @@ impl Cfg {
         self.fence(state, who);
         let agent = &mut state.agents[who];
         agent.paused = false;
+        agent.clock = 0;
         for l in &mut agent.leaves {
             l.fresh = 0;
             l.saw_fresh = false;
@@ -232,8 +233,20 @@ impl Cfg {
             }
         }
         state.unhealed = up_mask(state);
+        mark_beats(state);
         state.tainted |= edit.deceives(self.leaves.len());
         Some(())
+    }
+}
+
+/// Beats that are under way cannot know of what was edited.
+fn mark_beats(state: &mut State) {
+    for agent in &mut state.agents {
+        for at in Agent::places() {
+            if let Some(mail) = agent.post_mut(at).mail_mut() {
+                mail.unaware = mail.kind == Kind::Beat;
+            }
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use crate::store::{
 /// The command a message carries.
 pub fn command(cfg: &Cfg, agent: &Agent, inc: IncId, mail: &Mail) -> Command {
     let op = match mail.kind {
-        Kind::Set => Op::Set(set(cfg, mail)),
+        Kind::Set => Op::Set(set(cfg, mail, too_late(cfg, inc))),
         Kind::Beat => Op::Beat(beat(cfg, mail)),
         Kind::Join => Op::Join(Join {
             lease: cfg.lease_store,
@@ -33,7 +33,13 @@ fn items<T>(cfg: &Cfg, mail: &Mail, make: impl Fn(usize, &Item) -> T) -> Vec<T> 
     listed.map(|(leaf, item)| make(leaf, item)).collect()
 }
 
-fn set(cfg: &Cfg, mail: &Mail) -> Set {
+/// How much too late the dates are that this holder states.
+fn too_late(cfg: &Cfg, inc: IncId) -> u32 {
+    let own = cfg.replica.naive_own_dates && inc.owner == 0;
+    if own { u32::from(cfg.ahead) } else { 0 }
+}
+
+fn set(cfg: &Cfg, mail: &Mail, late: u32) -> Set {
     let entries = items(cfg, mail, |leaf, item| Ask {
         leaf: cfg.leaves[leaf],
         need: u16::from(item.n),
@@ -44,7 +50,7 @@ fn set(cfg: &Cfg, mail: &Mail) -> Set {
     let scopes = scopes
         .map(|scope| {
             let (cap, floor) = revision[usize::from(scope)];
-            Config { scope, cap, rev: u16::from(mail.revision) + 1, floor }
+            Config { scope, cap, rev: u32::from(mail.rev) + late, floor }
         })
         .collect();
     Set { pressure: cfg.lease_store, v: mail.v, scopes, entries }
@@ -88,7 +94,7 @@ pub fn answer(cfg: &Cfg, mail: &Mail, reply: &Reply, gen_: u16) -> Answer {
                 answer.n[leaf] = u8::try_from(*n).unwrap_or(u8::MAX);
                 answer.code[leaf] = *code;
             }
-            let named: Vec<u8> = set(cfg, mail).scopes.iter().map(|c| c.scope).collect();
+            let named: Vec<u8> = set(cfg, mail, 0).scopes.iter().map(|c| c.scope).collect();
             for (leaf, path) in cfg.leaves.iter().enumerate() {
                 let shown = named.iter().zip(scopes);
                 answer.pressed[leaf] =

@@ -17,7 +17,7 @@ pub use faults::Edit;
 pub use state::{Agent, Place, State};
 
 use crate::store::{Class, Domain, Lease, Store};
-use state::{Post, Process};
+use state::{Kind, Mail, Post, Process};
 use stateright::{Model, Property};
 
 impl Cfg {
@@ -36,6 +36,7 @@ impl Cfg {
                 lease: self.self_lease(*class),
                 v: 0,
                 revision: 0,
+                clock: self.clock(0),
                 leaves: Default::default(),
                 calls: Default::default(),
                 beat: Post::None,
@@ -47,6 +48,9 @@ impl Cfg {
             };
             domain.put_lease(Lease { inc: agent.inc(who, 1), end, ..Lease::default() });
             agents.push(agent);
+        }
+        if self.copy {
+            Self::copy_of_join(&mut agents[0], &mut domain);
         }
         domain.founded = -self.lease_store.max(self.floor_store);
         let idle = Process { alive: false, ident: 0, store: Store::Absent };
@@ -67,6 +71,16 @@ impl Cfg {
         };
         self.canon(&mut state);
         state
+    }
+
+    /// The JOIN was version 1, claimed nothing, and its nonce is the generation.
+    fn copy_of_join(agent: &mut Agent, domain: &mut Domain) {
+        agent.v = 1;
+        let join = Mail { kind: Kind::Join, life: agent.life, nonce: 1, v: 1, ..Mail::default() };
+        agent.late = Post::Request(join);
+        for lease in domain.leases.iter_mut().filter(|lease| lease.inc == agent.inc(0, 1)) {
+            (lease.fv, lease.mv) = (1, 1);
+        }
     }
 }
 

@@ -24,7 +24,8 @@ impl Cfg {
         state.bad_damage |=
             self.untouched(state) && self.took_for_damage(&before, &reply, server, gen_);
         let complete = before.domain().and_then(|d| d.lease(inc)).is_some_and(|l| l.mv <= mail.v);
-        let checked = matches!(reply, Reply::Beaten { .. }) && complete && self.heal;
+        let checked =
+            matches!(reply, Reply::Beaten { .. }) && complete && self.heal && !mail.unaware;
         if (checked || matches!(reply, Reply::Joined { .. })) && attached {
             state.unhealed &= !(1 << who);
         }
@@ -62,7 +63,7 @@ impl Cfg {
     /// Nobody edited a field, and nothing was executed twice.
     fn untouched(&self, state: &State) -> bool {
         let left = &state.budget;
-        left.edit == self.budget.edit && left.duplicate == self.budget.duplicate
+        left.edit == self.budget.edit && left.duplicate == self.budget.duplicate && !self.copy
     }
 
     /// Whether a command believed the server's memory to be its own, and then found it damaged. (A

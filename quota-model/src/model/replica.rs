@@ -84,6 +84,7 @@ impl Cfg {
             known: agent.gen_,
             v: agent.v,
             revision: agent.revision,
+            rev: self.dated(agent),
             ..Mail::default()
         };
         for leaf in 0..self.leaves.len() {
@@ -103,6 +104,11 @@ impl Cfg {
             state.asked = mail.v;
         }
         agent.calls[first] = Post::Request(mail);
+    }
+
+    /// R19: the number of its configuration: when it came, on the store's clock.
+    fn dated(&self, agent: &Agent) -> u8 {
+        agent.revision + if self.replica.naive_own_dates { 1 } else { agent.clock }
     }
 
     /// R8, R10.
@@ -248,6 +254,9 @@ impl Cfg {
                     return;
                 }
                 agent.gen_ = answer.gen_;
+                if agent.clock == 0 || !self.replica.naive_first_clock {
+                    agent.clock = self.clock(mail.server);
+                }
                 agent.lease = agent.lease.max(left);
                 for (leaf, l) in agent.leaves.iter_mut().enumerate() {
                     let claimed = mail.items[leaf].n;

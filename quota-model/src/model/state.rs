@@ -41,8 +41,11 @@ pub struct Mail {
     pub fv: u16,
     /// Ticks since it was sent (JOIN and BEAT).
     pub age: u8,
-    /// Revision of the configuration it carries (SET).
+    /// Revision of the configuration it carries (SET), and the number it is given.
     pub revision: u8,
+    pub rev: u8,
+    /// Ghost: it was sent before a field was edited, so it cannot know.
+    pub unaware: bool,
     pub force: bool,
     pub items: [Item; LEAVES],
 }
@@ -143,6 +146,8 @@ pub struct Agent {
     pub lease: u8,
     pub v: u16,
     pub revision: u8,
+    /// What the store's clock showed when the last JOIN was answered; 0: none was.
+    pub clock: u8,
     pub leaves: [LeafState; LEAVES],
     pub calls: [Post; LEAVES],
     pub beat: Post,
@@ -216,7 +221,8 @@ pub struct State {
     pub bad_damage: bool,
     /// Ghost: the newest revision a SET of this generation carried.
     pub newest: u8,
-    /// Ghost: agents (bits) that have not beaten or joined since a field was edited.
+    /// Ghost: agents (bits) that have sent no beat since a field was edited which was executed, and
+    /// have not joined.
     pub unhealed: u8,
     /// Ghost: a field was edited so that caps could be exceeded.
     pub tainted: bool,
@@ -247,9 +253,10 @@ mod hash {
     impl Hash for Mail {
         fn hash<H: Hasher>(&self, to: &mut H) {
             let Self { kind, server, life, known, nonce, v, fv, .. } = *self;
-            let Self { age, revision, force, items, .. } = *self;
+            let Self { age, revision, rev, unaware, force, items, .. } = *self;
             let flags = (kind as u8) << 1 | u8::from(force) | low(nonce) << 3;
             to.write_u64(word([flags, server, life, low(known), low(v), low(fv), age, revision]));
+            to.write_u8(rev | u8::from(unaware) << 7);
             items.hash(to);
         }
     }

@@ -44,7 +44,7 @@ pub struct Config {
     pub scope: ScopeId,
     /// [`UNLIMITED`](super::UNLIMITED) or a number of slots.
     pub cap: i32,
-    pub rev: u16,
+    pub rev: u32,
     pub floor: i32,
 }
 
@@ -87,6 +87,8 @@ pub enum Reply {
         gen_: u16,
         learning: Time,
         floor_learning: Time,
+        /// What the server's clock shows.
+        now: Time,
     },
     Beaten {
         learning: Time,

@@ -49,6 +49,7 @@ pub(super) fn exec(
         gen_: domain.gen_,
         learning: (domain.learning - server.now).max(0),
         floor_learning: (domain.floor_learning - server.now).max(0),
+        now: server.now,
     }
 }
 

@@ -17,7 +17,7 @@ pub struct Row {
 pub struct Scope {
     pub id: ScopeId,
     pub cap: i32,
-    pub rev: u16,
+    pub rev: u32,
     pub floor: i32,
     /// No row can be dead before this time.
     pub nx: Time,

@@ -179,9 +179,9 @@ impl Fleet {
 
     /// Three revisions in use at once, and now and then two configurations under one number.
     fn config(&mut self, scope: ScopeId) -> Config {
-        let rev = self.rng.random_range(1..=3u16);
+        let rev = self.rng.random_range(1..=3u32);
         let caps = [[UNLIMITED, 4, 3], [6, 5, 7], [4, 3, 5], [2, UNLIMITED, 2]];
-        let mut cap = caps[usize::from(scope)][usize::from(rev - 1)];
+        let mut cap = caps[usize::from(scope)][rev as usize - 1];
         if self.rng.random_bool(0.05) {
             cap = self.rng.random_range(0..6);
         }

@@ -117,7 +117,7 @@ fn scope(name: &str, value: &str, base: i64) -> Scope {
         Some([cap, rev, floor, nx, total, idle, floors]) => {
             let small = |x: &i64| i32::try_from(*x).expect("a small number");
             scope.cap = small(cap);
-            scope.rev = u16::try_from(*rev).expect("a small revision");
+            scope.rev = u32::try_from(*rev).expect("a small revision");
             scope.floor = small(floor);
             scope.nx = Time::try_from(nx - base).expect("a near time");
             scope.total = small(total);

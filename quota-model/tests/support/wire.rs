@@ -113,8 +113,8 @@ fn set_args(set: &Set, out: &mut Vec<String>) {
     out.push("0".to_owned());
 }
 
-/// The answer to a command.
-pub fn reply(command: &Command, answer: Result<Value, redis::RedisError>) -> Reply {
+/// The answer to a command. `base`: the moment (server ms) the model calls 0.
+pub fn reply(command: &Command, answer: Result<Value, redis::RedisError>, base: i64) -> Reply {
     let value = match answer {
         Ok(value) => value,
         Err(error) if error.code() == Some("SGTYPE") => return Reply::Foreign,
@@ -129,11 +129,12 @@ pub fn reply(command: &Command, answer: Result<Value, redis::RedisError>) -> Rep
     }
     match command.op {
         Op::Join(_) => {
-            assert_eq!(list.len(), 4, "{value:?}");
+            assert_eq!(list.len(), 5, "{value:?}");
             Reply::Joined {
                 gen_: names::generation_id(&text(&list[1])),
                 learning: int(&list[2]),
                 floor_learning: int(&list[3]),
+                now: time(&list[4], base),
             }
         }
         Op::Beat(_) => {
@@ -186,6 +187,13 @@ pub fn text(value: &Value) -> String {
         Value::BulkString(bytes) => String::from_utf8(bytes.clone()).expect("text"),
         Value::SimpleString(text) => text.clone(),
         other => panic!("not text: {other:?}"),
+    }
+}
+
+fn time(value: &Value, base: i64) -> i32 {
+    match value {
+        Value::Int(ms) => i32::try_from(ms - base).expect("close to the base"),
+        other => panic!("not a time: {other:?}"),
     }
 }
 

@@ -98,6 +98,7 @@ pub struct Set {
 pub struct Scoped {
     pub name: Arc<str>,
     pub cap: Option<u32>,
+    /// On the store's clock.
     pub revision: u64,
     pub floor: u32,
 }
@@ -116,6 +117,8 @@ pub enum Answer {
     Joined {
         generation: Arc<str>,
         learning: Learning,
+        /// What the store's clock shows, as the time since its epoch.
+        clock: Duration,
     },
     Beaten {
         learning: Learning,

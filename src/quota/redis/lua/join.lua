@@ -3,7 +3,7 @@
 --
 -- ARGV  1 "1"   2 inc   3 known generation ("" = none)   4 stall ms   5 lease ms   6 floor lease ms
 --       7 nonce (generation to found)   8 v   9 force "0"|"1"   10 count, then count x (leaf, n, idle)
--- Reply {"OK", g, learning ms left, floor learning ms left}
+-- Reply {"OK", g, learning ms left, floor learning ms left, now}   now: ms of the server's TIME
 --       {"STALE"}    a newer command of this incarnation was executed: send again with a higher v
 --       {"NOLEASE"}  the claims cannot be true (the lease lapsed): fence
 --
@@ -181,4 +181,4 @@ for field in pairs(gone) do
   fields[#fields + 1] = field
 end
 write(out, fields)
-return { 'OK', h.g, math.max(0, h.lu - now), math.max(0, h.fu - now) }
+return { 'OK', h.g, math.max(0, h.lu - now), math.max(0, h.fu - now), now }

@@ -15,9 +15,10 @@ pub(in crate::quota::redis) fn answer(command: &Command, value: &Value) -> Optio
             Some(Answer::NewGeneration)
         }
         ("OK", Command::Join(_)) => {
-            let [_, generation, ordinary, floor] = list else { return None };
+            let [_, generation, ordinary, floor, clock] = list else { return None };
             let generation = text(generation)?.into();
-            Some(Answer::Joined { generation, learning: learning(ordinary, floor)? })
+            let learning = learning(ordinary, floor)?;
+            Some(Answer::Joined { generation, learning, clock: millis(clock)? })
         }
         ("OK", Command::Beat(_)) => {
             let [_, ordinary, floor, pressed] = list else { return None };

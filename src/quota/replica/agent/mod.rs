@@ -25,6 +25,7 @@ use super::names;
 use super::params::{Moment, Times};
 use crate::config::OnFence;
 use std::sync::Arc;
+use std::time::Duration;
 
 #[derive(Debug)]
 pub(super) struct Agent {
@@ -53,6 +54,8 @@ pub(super) struct Agent {
     beat_at: Moment,
     /// Before that the store grants nothing new.
     learning_until: Moment,
+    /// What the store's clock and ours showed when the last JOIN was answered (R19).
+    clocks: (Duration, Moment),
     leaves: Vec<Leaf>,
 }
 
@@ -75,6 +78,7 @@ impl Agent {
             join_at: now,
             beat_at: now,
             learning_until: Moment::ZERO,
+            clocks: (Duration::ZERO, Moment::ZERO),
             leaves: Vec::new(),
         }
     }

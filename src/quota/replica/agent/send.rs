@@ -1,6 +1,7 @@
 //! Commands as they leave (R1, R3, R8, R9, R10).
 
 use super::Agent;
+use crate::core::policy::Revision;
 use crate::quota::replica::book::{LeafId, ScopeId};
 use crate::quota::replica::command::{
     Ask, Beat, Call, Claim, Claimed, Class, Command, Join, Kind, Listed, Scoped, Set, Tabled, Token,
@@ -84,7 +85,7 @@ impl Agent {
             inc: Arc::clone(&self.inc),
             known: self.generation.clone().unwrap_or_default(),
             version,
-            scopes: scopes.iter().map(|scope| scoped(*scope, common)).collect(),
+            scopes: scopes.iter().map(|scope| self.scoped(*scope, common)).collect(),
             entries,
             raises,
         };
@@ -126,15 +127,17 @@ impl Agent {
         let kind = Kind::Beat { settled, table: listed };
         Call { token: self.token(now, kind), command: Command::Beat(beat) }
     }
-}
 
-fn scoped(id: ScopeId, common: &Common) -> Scoped {
-    let scope = common.book.scope(id);
-    Scoped {
-        name: Arc::clone(&scope.name),
-        cap: scope.cap,
-        revision: scope.revision.max(1),
-        floor: common.params.floors.map_or(0, |floors| floors.sum(scope.cap)),
+    /// R19: the revision as the store's clock has it.
+    fn scoped(&self, id: ScopeId, common: &Common) -> Scoped {
+        let scope = common.book.scope(id);
+        let (theirs, ours) = self.clocks;
+        Scoped {
+            name: Arc::clone(&scope.name),
+            cap: scope.cap,
+            revision: Revision::new(scope.revision).on_clock_of(theirs, ours),
+            floor: common.params.floors.map_or(0, |floors| floors.sum(scope.cap)),
+        }
     }
 }
 

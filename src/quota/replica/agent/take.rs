@@ -128,8 +128,8 @@ impl Agent {
         }
         self.joining = None;
         self.join_at = now;
-        let (generation, learning) = match answer {
-            Answer::Joined { generation, learning } => (generation, learning),
+        let (generation, learning, clock) = match answer {
+            Answer::Joined { generation, learning, clock } => (generation, learning, clock),
             Answer::Stale => return true,
             Answer::NoLease => {
                 self.fence(common, now);
@@ -143,6 +143,7 @@ impl Agent {
         }
         self.known = Arc::clone(&generation);
         self.generation = Some(generation);
+        self.clocks = (clock, now);
         self.unasked = false;
         self.renew(sent);
         self.learn(learning, now);

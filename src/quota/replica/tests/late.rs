@@ -72,7 +72,8 @@ impl Alone {
 }
 
 fn joined(generation: &str) -> Answer {
-    Answer::Joined { generation: generation.into(), learning: Learning::default() }
+    let (learning, clock) = (Learning::default(), Duration::ZERO);
+    Answer::Joined { generation: generation.into(), learning, clock }
 }
 
 fn held(n: u32) -> Answer {

@@ -3,6 +3,8 @@
 use super::fleet::FleetSim;
 use super::{MS, params, with_floors};
 use crate::config::{OnFence, WhenUnavailable};
+use crate::core::policy::Revision;
+use crate::core::quota::SlotPath;
 use crate::quota::suite::{path, reloaded};
 use std::time::Duration;
 use streamgate_quota_model::store as model;
@@ -254,4 +256,38 @@ fn an_owner_that_used_its_spare_confesses_under_pressure() {
         assert!(fleet.now - begun < SECOND, "it waits for slots that are not there");
     }
     assert_eq!(fleet.count("refused, tenant"), 1);
+}
+
+/// The path under a configuration with this cap, which the replica was given `age` ago.
+fn dated(fleet: &FleetSim, replica: usize, cap: u32, age: Duration) -> SlotPath {
+    let revision = Revision::dated(fleet.time(replica), age).number();
+    SlotPath { tenant_revision: revision, ..path("a", cap, "p", None) }
+}
+
+/// R19. The replicas' clocks are days apart, and the store's shows something else again.
+#[test]
+fn the_last_reload_counts_whatever_clocks_show() {
+    for last in [0, 1] {
+        let mut fleet = fleet(2);
+        let other = 1 - last;
+        let old = dated(&fleet, other, 4, 5 * SECOND);
+        let asks = |fleet: &mut FleetSim, replica: usize, path: &SlotPath| {
+            fleet.ask(replica, path.clone());
+            fleet.run(60 * MS);
+            fleet.in_flight(|_| true)
+        };
+        assert_eq!(asks(&mut fleet, other, &old), 1);
+        let lower = dated(&fleet, last, 2, SECOND);
+        assert_eq!(asks(&mut fleet, last, &lower), 2);
+        assert_eq!(asks(&mut fleet, other, &old), 2, "the older cap of 4 does not count");
+        // A new process in its place, with yet another clock, finds the same file.
+        fleet.kill(other);
+        fleet.run(4 * SECOND);
+        let still = dated(&fleet, other, 4, 10 * SECOND);
+        assert_eq!(asks(&mut fleet, other, &still), 2);
+        assert_eq!(asks(&mut fleet, other, &still), 2, "the older cap still does not count");
+        let higher = dated(&fleet, other, 3, Duration::ZERO);
+        assert_eq!(asks(&mut fleet, other, &higher), 3);
+        assert_eq!(asks(&mut fleet, last, &lower), 3, "nor does the cap of 2 now");
+    }
 }

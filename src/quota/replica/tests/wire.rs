@@ -106,7 +106,7 @@ impl Names {
                 let scopes = set.scopes.iter().map(|line| model::Config {
                     scope: scope(&line.name),
                     cap: line.cap.map_or(model::UNLIMITED, |cap| i32::try_from(cap).unwrap()),
-                    rev: small(line.revision),
+                    rev: u32::try_from(line.revision).expect("soon after the epoch"),
                     floor: i32::try_from(line.floor).unwrap(),
                 });
                 let entries = set.entries.iter().map(|line| model::Ask {
@@ -130,9 +130,10 @@ impl Names {
 
     pub fn answer(&self, reply: &model::Reply) -> Answer {
         match reply {
-            model::Reply::Joined { gen_, learning, floor_learning } => Answer::Joined {
+            model::Reply::Joined { gen_, learning, floor_learning, now } => Answer::Joined {
                 generation: self.generation_name(*gen_),
                 learning: both(*learning, *floor_learning),
+                clock: duration(*now),
             },
             model::Reply::Beaten { learning, floor_learning, pressed, .. } => Answer::Beaten {
                 learning: both(*learning, *floor_learning),
