@@ -25,10 +25,10 @@ pub struct TenantPolicy {
 /// what: **any two are equal**, so that configurations and policies that differ in nothing else
 /// compare equal and a reload of the same text changes nothing.
 ///
-/// The number is a moment in ms on a clock of this machine that nobody sets (it begins
-/// [`BEFORE_BOOT`](Self::BEFORE_BOOT) earlier than the machine, so that older files have a number
-/// too), or one below that for a configuration without a date. Another machine's numbers say
-/// something only [on a clock that both know](Self::on_clock_of).
+/// The number is a moment in ms on a clock of this machine that nobody sets (it begins long before
+/// the machine started, so that older files have a number too), or a small number for a
+/// configuration without a date. Another machine's numbers say something only
+/// [on a clock that both know](Self::on_clock_of).
 #[derive(Clone, Copy, Debug, Eq)]
 pub struct Revision(u64);
 
