@@ -40,6 +40,8 @@ impl Rollout {
         rollout.surge().await;
         rollout.load.streams(&rollout.service, streams, 5..=25);
         rollout.load.requests(&rollout.service, 100, 60, &(1..=3));
+        // Those above keep the connections that they have.
+        rollout.load.newcomers(&rollout.service, 10, &(1..=1));
         rollout
     }
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, interval_at};
+use tokio::time::{Instant, interval, interval_at};
 
 /// Clients that share one HTTP/2 connection.
 const SHARING: usize = 10;
@@ -78,6 +78,24 @@ impl Load {
                 }
             });
         }
+    }
+
+    /// A client that is new each time, so many times a second at most: it has no connection yet.
+    pub fn newcomers(&mut self, service: &Service, rate: u32, tokens: &RangeInclusive<u32>) {
+        let (tally, goes_on) = (Arc::clone(&self.tally), self.goes_on.subscribe());
+        let (mut random, tokens) = (StdRng::from_rng(&mut self.random), tokens.clone());
+        let (service, mut ticks) = (service.clone(), interval(Duration::from_secs(1) / rate));
+        self.clients.spawn(async move {
+            loop {
+                ticks.tick().await;
+                if !*goes_on.borrow() {
+                    return;
+                }
+                let ask = Ask::short(tokens.clone(), &mut random);
+                let fate = Client::h1(&service).ask(&ask).await;
+                tally.lock().unwrap().add(fate);
+            }
+        });
     }
 
     /// What was seen until now.
