@@ -59,7 +59,10 @@ async fn upload(gate: &Gate, request: &Request, framing: Framing) -> u16 {
                 request.clone()
             };
             let mut call = connection.send(&request).await;
-            call.head().await.unwrap().0
+            let status = call.head().await.unwrap().0;
+            // Whoever leaves before the end has cancelled.
+            while let Ok(Some(_)) = call.piece().await {}
+            status
         }
     }
 }
