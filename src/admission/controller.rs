@@ -151,10 +151,9 @@ impl AdmissionController {
         request: &AdmitRequest,
         policy: &TenantPolicy,
     ) -> Result<Grant, Reason> {
-        match self.ask(request, policy).await {
-            Ok(Acquired::Granted(slot)) => Ok(slot.into()),
-            Ok(Acquired::Full(scope)) => Err(at_once(scope)),
-            Err(_) => Err(Reason::QuotaUnavailable),
+        match self.ask(request, policy).await? {
+            Acquired::Granted(slot) => Ok(slot.into()),
+            Acquired::Full(scope) => Err(at_once(scope)),
         }
     }
 
@@ -179,10 +178,9 @@ impl AdmissionController {
             return match blocked {
                 None => Err(in_queue(lane.cause(&request.pool), Reason::QueueFull)),
                 // What was said may be a moment old; nobody is refused by that.
-                Some(_) => match self.ask(request, policy).await {
-                    Ok(Acquired::Granted(slot)) => Ok(slot.into()),
-                    Ok(Acquired::Full(scope)) => Err(in_queue(scope, Reason::QueueFull)),
-                    Err(_) => Err(Reason::QuotaUnavailable),
+                Some(_) => match self.ask(request, policy).await? {
+                    Acquired::Granted(slot) => Ok(slot.into()),
+                    Acquired::Full(scope) => Err(in_queue(scope, Reason::QueueFull)),
                 },
             };
         };
@@ -260,16 +258,9 @@ impl AdmissionController {
         lock(&self.pool_caps).get(&request.pool).copied().unwrap_or(request.pool_cap)
     }
 
-    async fn ask(
-        &self,
-        request: &AdmitRequest,
-        policy: &TenantPolicy,
-    ) -> Result<Acquired, StoreError> {
+    async fn ask(&self, request: &AdmitRequest, policy: &TenantPolicy) -> Result<Acquired, Reason> {
         let answer = self.store.acquire(&self.path(request, policy)).await;
-        if let Err(error) = &answer {
-            let _ = unanswered(policy, error);
-        }
-        answer
+        answer.map_err(|error| unanswered(policy, &error))
     }
 
     fn path(&self, request: &AdmitRequest, policy: &TenantPolicy) -> SlotPath {

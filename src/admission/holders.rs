@@ -235,9 +235,7 @@ impl OpenGuard {
         });
         Self { holders }
     }
-}
 
-impl OpenGuard {
     /// Resolves when this request, if it is not admitted yet, must end now because the process
     /// does. Cancel-safe.
     pub async fn over(&self) {

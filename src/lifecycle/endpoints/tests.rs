@@ -115,6 +115,16 @@ fn start(engine: &Arc<Engine>, board: &Arc<Near>) -> EndpointDrainHandle {
     EndpointDrainHandle::start("me", margin, engine.clone(), board.clone())
 }
 
+/// Somebody waits for a drain that was begun.
+async fn draining(
+    drains: &EndpointDrainHandle,
+) -> tokio::task::JoinHandle<Result<EndpointWait, UnknownEndpoint>> {
+    let mut states = drains.0.states.clone();
+    let waiting = tokio::spawn(drains.drain(engine(), seconds(80)));
+    states.wait_for(|states| states.of(&engine()).is_some()).await.unwrap();
+    waiting
+}
+
 const fn seconds(n: u64) -> Duration {
     Duration::from_secs(n)
 }
@@ -197,8 +207,7 @@ async fn a_drain_that_the_engine_announced_is_told_and_ends_with_the_next_proces
 async fn nobody_waits_for_a_process_that_ends() {
     let (port, board) = (Engine::with(1), Arc::<Near>::default());
     let drains = start(&port, &board);
-    let waiting = tokio::spawn(drains.drain(engine(), seconds(80)));
-    tokio::time::sleep(seconds(1)).await;
+    let waiting = draining(&drains).await;
     let closed = Instant::now();
     drains.close().await;
     let late = waiting.await.unwrap().unwrap();
@@ -209,8 +218,7 @@ async fn nobody_waits_for_a_process_that_ends() {
 async fn a_process_that_ends_after_its_last_request_says_drained() {
     let (port, board) = (Engine::with(1), Arc::<Near>::default());
     let drains = start(&port, &board);
-    let waiting = tokio::spawn(drains.drain(engine(), seconds(80)));
-    tokio::time::sleep(seconds(1)).await;
+    let waiting = draining(&drains).await;
     // No bell: the end of the process is the first that the owner hears of it.
     lock(&port.seen).in_flight = 0;
     let closed = Instant::now();
@@ -225,8 +233,7 @@ async fn a_process_that_ends_without_the_board_does_not_stay_for_it() {
     let (port, board) = (Engine::with(1), Arc::<Near>::default());
     *lock(&board.away) = true;
     let drains = start(&port, &board);
-    let waiting = tokio::spawn(drains.drain(engine(), seconds(80)));
-    tokio::time::sleep(seconds(1)).await;
+    let waiting = draining(&drains).await;
     lock(&port.seen).in_flight = 0;
     let closed = Instant::now();
     drains.close().await;
