@@ -20,7 +20,7 @@ fn wrong_types_are_told_with_their_paths() {
     for expected in [
         "metadata: expected a section, found a list",
         "spec.replicas: expected a whole number, found \"many\"",
-        "spec.template.spec.terminationGracePeriodSeconds: out of range, found 1.5",
+        "spec.template.spec.terminationGracePeriodSeconds: not a whole number, found 1.5",
         "spec.template.spec.containers[0].args: expected a list, found \"--shutdown-timeout 90\"",
         "spec.template.spec.containers[0].lifecycle.preStop.sleep.seconds: out of range, found -3",
     ] {

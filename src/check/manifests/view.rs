@@ -117,13 +117,19 @@ impl<'v> View<'v> {
             view.wrong("a whole number");
             return None;
         };
-        let found = number.as_u64().filter(|number| range.contains(number));
+        // YAML's `180.0` and `1e3` reach Kubernetes as whole numbers.
+        let whole = number.as_f64().filter(|number| number.fract() == 0.0);
+        let whole = whole.and_then(|number| format!("{number}").parse().ok());
+        let found = number.as_u64().or(whole).filter(|number| range.contains(number));
         if found.is_none() {
             let (least, most) = range.into_inner();
             view.scope.error(
                 "invalid-value",
                 &view.path,
-                format!("out of range, found {number}"),
+                match number.as_f64().is_some_and(|number| number.fract() != 0.0) {
+                    true => format!("not a whole number, found {number}"),
+                    false => format!("out of range, found {number}"),
+                },
                 format!("write a whole number from {least} to {most}"),
             );
         }

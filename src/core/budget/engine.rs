@@ -15,8 +15,10 @@ pub struct DrainCall {
 /// What a preStop hook takes at most.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hook {
-    /// Fixed waits.
+    /// What it surely waits.
     pub sleeps: Duration,
+    /// What it may wait besides, such as after a call that failed.
+    pub perhaps: Duration,
     pub call: Option<DrainCall>,
 }
 
@@ -24,6 +26,17 @@ impl Hook {
     /// Until SIGTERM at the latest.
     pub fn longest(&self) -> Duration {
         let call = self.call.map(|call| call.gives_up.unwrap_or(call.wait));
+        self.waits().saturating_add(call.unwrap_or_default())
+    }
+
+    /// What it waits at most, without its call.
+    pub fn waits(&self) -> Duration {
+        self.sleeps.saturating_add(self.perhaps)
+    }
+
+    /// What surely passes before SIGTERM if anything runs on the engine.
+    fn least(&self) -> Duration {
+        let call = self.call.map(|call| call.gives_up.map_or(call.wait, |end| end.min(call.wait)));
         self.sleeps.saturating_add(call.unwrap_or_default())
     }
 
@@ -32,10 +45,8 @@ impl Hook {
     fn window(&self) -> (Duration, Duration) {
         match self.call {
             // It returns early only when nothing runs.
-            Some(call) => {
-                let wait = call.gives_up.map_or(call.wait, |end| end.min(call.wait));
-                (self.sleeps, self.sleeps.saturating_add(wait))
-            }
+            // What may be waited may as well come before the call.
+            Some(_) => (self.waits(), self.least().saturating_add(self.perhaps)),
             // Until the last proxy has heard of the deletion.
             None => (PROPAGATION, self.sleeps),
         }
@@ -77,17 +88,12 @@ impl EngineBudget {
                 ],
                 (GRACE, self.grace),
             ),
-            // A call that stops new requests waits for them by itself.
-            call.is_none()
-                .then(|| {
-                    let propagation = [("propagation", PROPAGATION)];
-                    Violation::unless(
-                        Rule::EnginePropagation,
-                        &propagation,
-                        (HOOK, self.hook.sleeps),
-                    )
-                })
-                .flatten(),
+            // A call that stops new requests needs time for that as well.
+            Violation::unless(
+                Rule::EnginePropagation,
+                &[("propagation", PROPAGATION)],
+                (HOOK, self.hook.least()),
+            ),
             call.and_then(|call| {
                 let end = call.gives_up?;
                 let wait = [("wait of the drain call", call.wait)];
@@ -127,7 +133,7 @@ impl EngineBudget {
             Hook { call: Some(_), .. } => {
                 "deleted; preStop asks for no new requests and waits for the running ones"
             }
-            Hook { sleeps: Duration::ZERO, .. } => "deleted; no preStop",
+            hook if hook.longest().is_zero() => "deleted; no preStop",
             Hook { .. } => "deleted; preStop waits, new requests still arrive at first",
         };
         let stop = match self.shutdown_timeout {

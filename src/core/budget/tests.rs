@@ -8,7 +8,7 @@ const fn s(n: u64) -> Duration {
 }
 
 fn engine(grace: u64, sleeps: u64, timeout: u64) -> EngineBudget {
-    let hook = Hook { sleeps: s(sleeps), call: None };
+    let hook = Hook { sleeps: s(sleeps), ..Hook::default() };
     EngineBudget { grace: s(grace), hook, shutdown_timeout: s(timeout), cut: None }
 }
 
@@ -43,7 +43,7 @@ fn the_engine_fits_exactly_or_not() {
 #[test]
 fn a_drain_call_has_its_own_bounds() {
     let call = |gives_up| EngineBudget {
-        hook: Hook { sleeps: s(0), call: Some(DrainCall { wait: s(80), gives_up }) },
+        hook: Hook { call: Some(DrainCall { wait: s(80), gives_up }), ..Hook::default() },
         ..engine(200, 0, 90)
     };
     assert_eq!(call(None).violations(), []);
@@ -196,10 +196,10 @@ proptest! {
     }
 
     #[test]
-    fn nothing_overflows(values in prop::array::uniform6(any::<u64>()), percent in any::<u32>(), replicas in any::<u32>()) {
-        let [a, b, c, d, e, f] = values.map(Duration::from_secs);
+    fn nothing_overflows(values in prop::array::uniform7(any::<u64>()), percent in any::<u32>(), replicas in any::<u32>()) {
+        let [a, b, c, d, e, f, g] = values.map(Duration::from_secs);
         let call = Some(DrainCall { wait: d, gives_up: Some(e) });
-        let budget = EngineBudget { grace: a, hook: Hook { sleeps: b, call }, shutdown_timeout: c, cut: Some(f) };
+        let budget = EngineBudget { grace: a, hook: Hook { sleeps: b, perhaps: g, call }, shutdown_timeout: c, cut: Some(f) };
         for violation in budget.violations() {
             prop_assert!(!violation.to_string().is_empty());
         }

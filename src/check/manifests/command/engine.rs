@@ -1,6 +1,6 @@
 //! A vLLM server's command line.
 
-use super::shell::{After, Simple, Vars, Word, unwrapped};
+use super::shell::{After, Level, Runs, Simple, Vars, Word, unwrapped};
 use super::{Image, base, commands, span, words};
 use crate::check::manifests::objects::Container;
 use crate::check::manifests::view::cut;
@@ -64,8 +64,10 @@ pub(in crate::check::manifests) fn engine(container: &Container) -> Option<Engin
         let command = &script.commands[n];
         let replaced = command.words.iter().any(|word| word.text == "exec");
         // Assignments before it do not keep the shell; another command does, or a pipe.
-        let alone = script.commands.iter().filter(|c| !unwrapped(&c.words).is_empty()).count() == 1;
-        let direct = (alone || replaced) && matches!(command.after, After::End | After::Next);
+        let stays = |c: &&Simple| c.level != Level::Output && !unwrapped(&c.words).is_empty();
+        let alone = script.commands.iter().filter(stays).count() == 1;
+        let waited = command.after != After::Pipe && command.runs != Runs::InBackground;
+        let direct = (alone || replaced) && waited;
         let launch = if direct { Launch::Direct } else { Launch::BehindShell };
         return Some(EngineCommand::read(flags, vars, launch));
     }

@@ -11,10 +11,10 @@ mod span;
 
 pub(super) use engine::{EngineCommand, Launch, Number, engine};
 pub(super) use expand::kubernetes as expand;
-pub(super) use hook::{HookReading, read as read_hook};
+pub(super) use hook::{Drained, HookReading, Part, read as read_hook, read_get as read_get_hook};
 pub(super) use image::{Image, Version};
 pub(super) use ingress::{IngressCommand, ingress};
-use shell::Script;
+use shell::{Runs, Script, Simple};
 pub(super) use shell::{Vars, Word};
 
 use super::objects::Container;
@@ -44,13 +44,13 @@ fn script(words: &[Word], vars: &Vars) -> Option<Script> {
         return None;
     }
     let flags = words[1..].iter().take_while(|word| word.text.starts_with(['-', '+'])).count();
-    let runs = words[1..=flags]
-        .iter()
-        .any(|word| !word.text.starts_with("--") && word.text.ends_with('c'));
+    let short = || words[1..=flags].iter().filter(|word| !word.text.starts_with("--"));
+    let runs = short().any(|word| word.text.ends_with('c'));
+    let errexit = short().any(|word| word.text.starts_with('-') && word.text.contains('e'));
     let text = words.get(flags + 1).filter(|_| runs)?;
     // After the script comes `$0`.
     let positional = words.get(flags + 3..).unwrap_or_default();
-    Some(shell::parse(&text.text, vars, positional))
+    Some(Script { errexit, ..shell::parse(&text.text, vars, positional) })
 }
 
 /// Every simple command that `words` lead to: themselves, or those of their script, of the
@@ -64,7 +64,12 @@ fn commands(words: &[Word], vars: &Vars) -> Script {
             match follow(&command.words, vars, depth + 1) {
                 Some(inner) => {
                     all.loops |= inner.loops;
-                    all.commands.extend(inner.commands);
+                    let runs = command.runs;
+                    let placed = |inner| match runs {
+                        Runs::InOrder => inner,
+                        runs => Simple { runs, ..inner },
+                    };
+                    all.commands.extend(inner.commands.into_iter().map(placed));
                 }
                 None => all.commands.push(command),
             }

@@ -1,7 +1,7 @@
 //! A container.
 
 use super::probe::{Handler, Probe};
-use crate::check::manifests::command::Vars;
+use crate::check::manifests::command::{Vars, expand};
 use crate::check::manifests::finding::Scope;
 use crate::check::manifests::view::View;
 use std::collections::BTreeMap;
@@ -17,6 +17,9 @@ pub(in crate::check::manifests) struct Container {
     pub command: Vec<String>,
     pub args: Vec<String>,
     pub vars: Vars,
+    /// Every variable's text, with `$(field.path)` where the pod's own fields stand and `$(?)` for
+    /// what is not in the manifests.
+    pub shapes: Vars,
     pub pre_stop: Option<PreStop>,
     pub liveness: Option<Probe>,
     pub readiness: Option<Probe>,
@@ -52,11 +55,13 @@ impl Container {
         let mut devices: Vec<String> = devices.cloned().collect();
         devices.sort();
         devices.dedup();
+        let (vars, shapes) = vars(&view);
         Self {
             image: view.text("image"),
             command: view.texts("command"),
             args: view.texts("args"),
-            vars: vars(&view),
+            vars,
+            shapes,
             pre_stop: view.get("lifecycle.preStop").map(|hook| PreStop::read(&hook)),
             liveness: Probe::read(&view, "livenessProbe"),
             readiness: Probe::read(&view, "readinessProbe"),
@@ -81,21 +86,27 @@ impl Container {
     }
 }
 
-/// Literal variables, later ones may refer to earlier ones; the rest is known by name only.
-fn vars(view: &View<'_>) -> Vars {
-    let mut vars = Vars::new();
+/// Literal variables, later ones may refer to earlier ones; the rest is known by name only. And
+/// the shapes of all of them.
+fn vars(view: &View<'_>) -> (Vars, Vars) {
+    let (mut vars, mut shapes) = (Vars::new(), Vars::new());
     for variable in view.list("env") {
         let Some(name) = variable.text("name") else { continue };
-        let value = if variable.get("valueFrom").is_some() {
-            None
-        } else {
-            let text = variable.text("value").unwrap_or_default();
-            let word = crate::check::manifests::command::expand(&text, &vars);
-            word.unknown.is_none().then_some(word.text)
+        let (value, shape) = match variable.get("valueFrom") {
+            Some(from) => {
+                let field = from.get("fieldRef").and_then(|field| field.text("fieldPath"));
+                (None, format!("$({})", field.as_deref().unwrap_or("?")))
+            }
+            None => {
+                let text = variable.text("value").unwrap_or_default();
+                let word = expand(&text, &vars);
+                (word.unknown.is_none().then_some(word.text), expand(&text, &shapes).text)
+            }
         };
-        vars.insert(name, value);
+        vars.insert(name.clone(), value);
+        shapes.insert(name, Some(shape));
     }
-    vars
+    (vars, shapes)
 }
 
 impl PreStop {

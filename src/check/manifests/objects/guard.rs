@@ -56,21 +56,31 @@ pub(in crate::check::manifests) struct Service {
     /// Each pod has a name and an address of its own.
     pub headless: bool,
     pub publishes_not_ready: bool,
-    /// `(target, key path)`.
-    pub targets: Vec<(Port, String)>,
+    pub ports: Vec<ServicePort>,
+}
+
+/// A port of a Service.
+#[derive(Clone, Debug)]
+pub(in crate::check::manifests) struct ServicePort {
+    pub name: Option<String>,
+    /// Where pods listen.
+    pub target: Port,
+    /// The key path of the target.
+    pub key: String,
 }
 
 impl Service {
     pub fn read(view: &View<'_>, id: Id) -> Self {
-        let target = |port: &View<'_>| {
+        let port = |port: &View<'_>| {
             let key = if port.get("targetPort").is_some() { "targetPort" } else { "port" };
-            Some((Port::read(port, key)?, port.key(key)))
+            let target = Port::read(port, key)?;
+            Some(ServicePort { name: port.text("name"), target, key: port.key(key) })
         };
         Self {
             selector: Selector::plain(view, "spec.selector"),
             headless: view.text("spec.clusterIP").as_deref() == Some("None"),
             publishes_not_ready: view.flag("spec.publishNotReadyAddresses"),
-            targets: view.list("spec.ports").iter().filter_map(target).collect(),
+            ports: view.list("spec.ports").iter().filter_map(port).collect(),
             path: view.path.clone(),
             scope: view.scope.clone(),
             id,

@@ -7,7 +7,7 @@ mod selector;
 mod workload;
 
 pub(super) use container::{Container, PreStop};
-pub(super) use guard::{ConfigMap, DisruptionBudget, Service};
+pub(super) use guard::{ConfigMap, DisruptionBudget, Service, ServicePort};
 pub(super) use probe::{Handler, Port, Probe};
 pub(super) use workload::{Files, Kind, Strategy, Workload};
 

@@ -62,7 +62,10 @@ impl Workload {
     pub fn read(view: &View<'_>, id: Id, kind: Kind) -> Self {
         let grace_key = format!("{POD}.terminationGracePeriodSeconds");
         let grace = view.whole(&grace_key, 0..=LONGEST);
-        let containers = view.list(&format!("{POD}.containers"));
+        let mut containers = view.list(&format!("{POD}.containers"));
+        // Those of `initContainers` that stay are sidecars; the others are gone long before.
+        let stays = |one: &View<'_>| one.text("restartPolicy").as_deref() == Some("Always");
+        containers.extend(view.list(&format!("{POD}.initContainers")).into_iter().filter(stays));
         if view.get(&format!("{POD}.containers")).is_none() {
             let key = join(&view.path, &format!("{POD}.containers"));
             let remedy = "write the pod template of this workload";

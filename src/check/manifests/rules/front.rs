@@ -42,30 +42,26 @@ impl<'c> Front<'c> {
         Self { config, source: super::settings::NAMED, namespace: None }
     }
 
-    /// The pools that `engine` may be behind. `engines`: all of them.
-    pub fn cuts(
+    /// The pools that `engine` may be behind, with their places, and whether they name it.
+    /// `engines`: all of them.
+    pub fn pools(
         &self,
         engine: &Workload,
-        timeout: Duration,
         engines: &[&Workload],
         objects: &Objects,
-    ) -> Vec<PoolCut> {
+    ) -> (Vec<(usize, &Pool)>, bool) {
         let names = |pool: &Pool, engine: &Workload| self.names(pool, engine, objects);
         let pools = || self.config.pools.iter().map(AsRef::as_ref).enumerate();
         let named: Vec<_> = pools().filter(|(_, pool)| names(pool, engine)).collect();
-        let mut cuts: Vec<_> = named.into_iter().map(|pool| self.cut(pool)).collect();
-        if cuts.is_empty() {
-            let open = |pool: &Pool| !engines.iter().any(|engine| names(pool, engine));
-            cuts = pools().filter(|(_, pool)| open(pool)).map(|pool| self.cut(pool)).collect();
-            if let Some(fits) = cuts.iter().position(|one| one.cut.disagreement(timeout).is_none())
-            {
-                cuts = vec![cuts.swap_remove(fits)];
-            }
+        if !named.is_empty() {
+            return (named, true);
         }
-        cuts
+        let open = |pool: &Pool| !engines.iter().any(|engine| names(pool, engine));
+        (pools().filter(|(_, pool)| open(pool)).collect(), false)
     }
 
-    fn cut(&self, (index, pool): (usize, &Pool)) -> PoolCut {
+    /// What a pool of it does when one of its engines stops.
+    pub fn cut(&self, (index, pool): (usize, &Pool)) -> PoolCut {
         PoolCut {
             key: format!("pools[{index}].engine_shutdown_timeout"),
             source: self.source.to_owned(),

@@ -5,7 +5,6 @@ use super::{grace_remedy, hook, probes};
 use crate::check::manifests::objects::{Container, Handler, PreStop, Workload};
 use crate::check::manifests::report::Timeline;
 use crate::core::budget::{IngressBudget, Rule, Seconds, Violation};
-use std::time::Duration;
 
 /// `None`: its configuration is in error, and that is reported; with other values it would have
 /// another budget.
@@ -17,7 +16,7 @@ pub(super) fn check(
     let drain = settings.drain();
     let budget = IngressBudget {
         grace: workload.grace.0,
-        before: before(container),
+        before: hook::ingress(container),
         propagation: drain.propagation,
         deadline: drain.deadline,
         cut_margin: drain.cut_margin,
@@ -35,17 +34,6 @@ pub(super) fn check(
     alone(workload, settings);
     let (moments, longest) = (budget.timeline(), budget.longest_stream());
     Some(Timeline::new(workload, container, "Streamgate", budget.grace, moments, longest))
-}
-
-/// What a hook waits before the drain. A hook that begins the drain itself waits in it: its own
-/// deadline is `drain.deadline`.
-fn before(container: &Container) -> Duration {
-    if let Some(PreStop::Handler(Handler::Http { path, .. })) = &container.pre_stop
-        && is_prestop(path)
-    {
-        return Duration::ZERO;
-    }
-    hook::read(container).map_or(Duration::ZERO, |hook| hook.sleeps)
 }
 
 fn is_prestop(path: &str) -> bool {

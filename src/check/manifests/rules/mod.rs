@@ -3,6 +3,7 @@
 
 mod deadline;
 mod disruption;
+mod endpoint;
 mod engine;
 mod front;
 mod hook;
@@ -17,7 +18,7 @@ pub(super) use settings::Fallback;
 use super::command::{self, EngineCommand, IngressCommand};
 use super::objects::{Container, Objects, Workload};
 use super::report::Timeline;
-use crate::config::Timeouts;
+use crate::config::{Pool, Timeouts};
 use front::{Front, PoolCut};
 use settings::Settings;
 use std::time::Duration;
@@ -84,10 +85,29 @@ struct Behind<'o> {
 }
 
 impl Behind<'_> {
+    /// Every pool that `engine` may be behind, with its place: those that name it, else those that
+    /// name no engine. And whether they name it.
+    fn pools(&self, engine: &Workload) -> (Vec<(&Front<'_>, usize, &Pool)>, bool) {
+        let of = |front| (front, Front::pools(front, engine, &self.engines, self.objects));
+        let all: Vec<_> = self.fronts.iter().map(of).collect();
+        let named = all.iter().any(|(_, (_, named))| *named);
+        let kept = all.into_iter().filter(|(_, (_, names))| *names == named);
+        let pools = kept.flat_map(|(front, (pools, _))| {
+            pools.into_iter().map(move |(index, pool)| (front, index, pool))
+        });
+        (pools.collect(), named)
+    }
+
     /// What every pool that `engine` may be behind does when it stops; `timeout`: its own.
     fn cuts(&self, engine: &Workload, timeout: Duration) -> Vec<PoolCut> {
-        let cuts = |front: &Front<'_>| front.cuts(engine, timeout, &self.engines, self.objects);
-        self.fronts.iter().flat_map(cuts).collect()
+        let (pools, named) = self.pools(engine);
+        let cuts = pools.into_iter().map(|(front, index, pool)| front.cut((index, pool)));
+        let mut cuts: Vec<_> = cuts.collect();
+        let fits = |one: &PoolCut| one.cut.disagreement(timeout).is_none();
+        if !named && let Some(fits) = cuts.iter().position(fits) {
+            cuts = vec![cuts.swap_remove(fits)];
+        }
+        cuts
     }
 }
 

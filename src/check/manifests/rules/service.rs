@@ -1,7 +1,7 @@
 //! Services in front of what drains.
 
 use super::Subject;
-use crate::check::manifests::objects::{Objects, Port};
+use crate::check::manifests::objects::{Objects, Port, ServicePort};
 
 pub(super) fn check(subjects: &[Subject<'_>], objects: &Objects) {
     for service in &objects.services {
@@ -25,7 +25,7 @@ pub(super) fn check(subjects: &[Subject<'_>], objects: &Objects) {
                     "remove the key",
                 );
             }
-            for (target, key) in &service.targets {
+            for ServicePort { target, key, .. } in &service.ports {
                 let Port::Name(name) = target else { continue };
                 let has = subject.workload.containers.iter().any(|c| c.ports.contains_key(name));
                 if !has {

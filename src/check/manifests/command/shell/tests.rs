@@ -39,8 +39,12 @@ fn words_are_read_as_a_shell_reads_them() {
 #[test]
 fn what_only_running_could_tell_is_unknown() {
     let script = parse("a $(b c $(d)) $S $NONE `e` ${T%x}", &vars(), &[]);
+    let inner: Vec<_> =
+        script.commands.iter().map(|c| (c.words[0].text.as_str(), c.level)).collect();
+    let of = |name| (name, Level::Output);
+    assert_eq!(inner, [of("d"), of("b"), of("e"), ("a", Level::Script)]);
     let unknown: Vec<_> =
-        script.commands[0].words[1..].iter().map(|w| w.unknown.as_deref()).collect();
+        script.commands[3].words[1..].iter().map(|w| w.unknown.as_deref()).collect();
     let output = Some("the output of a command");
     assert_eq!(unknown, [output, Some("S"), Some("NONE"), output, Some("T")]);
 }
@@ -61,6 +65,64 @@ fn loops_and_what_follows_are_seen() {
             ("c", After::End)
         ]
     );
+}
+
+#[test]
+fn it_is_seen_who_waits_for_a_command_and_whether_it_runs() {
+    use Runs::{InBackground, InBranch, InOrder};
+    let runs = |text: &str| {
+        let script = parse(text, &vars(), &[]);
+        script.commands.iter().map(|c| c.runs).collect::<Vec<_>>()
+    };
+    assert_eq!(runs("a && b & c"), [InBackground, InBackground, InOrder]);
+    assert_eq!(runs("a; (b; c) & d"), [InOrder, InBackground, InBackground, InOrder]);
+    assert_eq!(
+        runs(
+            "a; { b; c; } | d &
+e"
+        ),
+        [InOrder, InBackground, InBackground, InBackground, InOrder]
+    );
+    assert_eq!(
+        runs(
+            "x=$(a) &
+b"
+        ),
+        [InBackground, InBackground, InOrder]
+    );
+    assert_eq!(
+        runs("if a; then b; elif c; then d; else e; fi; f"),
+        [InOrder, InBranch, InBranch, InBranch, InBranch, InOrder]
+    );
+    assert_eq!(runs("if a; then b; fi & c"), [InBackground, InBackground, InOrder]);
+    assert_eq!(runs("a && { b; c; }; d"), [InOrder, InBranch, InBranch, InOrder]);
+    assert_eq!(
+        runs(
+            "a &&
+ b; c ||
+
+ (d)
+ e"
+        ),
+        [InOrder, InOrder, InOrder, InBranch, InOrder]
+    );
+    let script = parse("! a && b || c; (d)", &vars(), &[]);
+    let seen: Vec<_> = script.commands.iter().map(|c| (c.after, c.negated, c.level)).collect();
+    assert_eq!(
+        seen,
+        [
+            (After::And, true, Level::Script),
+            (After::Or, false, Level::Script),
+            (After::Next, false, Level::Script),
+            (After::Next, false, Level::Sub)
+        ]
+    );
+}
+
+#[test]
+fn substitutions_are_read_to_a_depth() {
+    let deep = format!("a {}b{}", "$(x ".repeat(100_000), ")".repeat(100_000));
+    assert_eq!(parse(&deep, &vars(), &[]).commands.len(), 9);
 }
 
 proptest::proptest! {

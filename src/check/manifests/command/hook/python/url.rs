@@ -1,0 +1,76 @@
+//! The URL that a program puts together from literals and variables.
+
+use super::super::order::is_name;
+use super::source::Source;
+
+/// What stands where only running it could tell.
+const UNKNOWN: &str = "$(…)";
+
+/// The URL around `at`, which is inside a string, with `${NAME}` for an environment variable.
+pub(super) fn url(source: &Source, at: usize) -> String {
+    let quotes = ['"', '\''];
+    let Some(open) = source.code[..at].rfind(quotes) else { return String::new() };
+    let mut url = String::new();
+    let mut open = open;
+    // The next string names a variable.
+    let mut names = false;
+    loop {
+        let begin = open + 1;
+        let Some(end) = source.code[begin..].find(quotes).map(|end| begin + end) else { break };
+        let literal = &source.text[begin..end];
+        match names {
+            true => url.push_str(&format!("${{{literal}}}")),
+            false => url.push_str(&filled(literal)),
+        }
+        let Some(next) = source.code[end + 1..].find(quotes).map(|next| end + 1 + next) else {
+            break;
+        };
+        let glue: String = source.code[end + 1..next].split_whitespace().collect();
+        let glue = if names { glue.trim_start_matches([']', ')']) } else { glue.as_str() };
+        let glue = glue.trim_end_matches(['f', 'F', 'r', 'R']);
+        let variable = ["environ[", "getenv(", "environ.get("].iter().any(|f| glue.ends_with(f));
+        names = glue.starts_with('+') && variable;
+        match glue {
+            _ if names => {}
+            "" | "+" => {}
+            _ if glue.starts_with('+') && glue.ends_with('+') && !glue.contains(',') => {
+                url.push_str(UNKNOWN);
+            }
+            _ => break,
+        }
+        open = next;
+    }
+    url
+}
+
+/// A literal with its `{…}` and `%s` replaced.
+fn filled(literal: &str) -> String {
+    let mut url = String::new();
+    let mut rest = literal;
+    while let Some(at) = rest.find(['{', '%']) {
+        url.push_str(&rest[..at]);
+        if rest[at..].starts_with('{') {
+            let (inner, after) = rest[at + 1..].split_once('}').unwrap_or((&rest[at + 1..], ""));
+            match named(inner) {
+                Some(name) => url.push_str(&format!("${{{name}}}")),
+                None => url.push_str(UNKNOWN),
+            }
+            rest = after;
+        } else if rest[at..].starts_with("%s") || rest[at..].starts_with("%d") {
+            url.push_str(UNKNOWN);
+            rest = &rest[at + 2..];
+        } else {
+            url.push('%');
+            rest = &rest[at + 1..];
+        }
+    }
+    url.push_str(rest);
+    url
+}
+
+/// `os.environ['NAME']` → `NAME`
+fn named(expression: &str) -> Option<&str> {
+    let inner = expression.split(['\'', '"']).nth(1)?;
+    let environment = expression.contains("environ") || expression.contains("getenv");
+    (environment && inner.chars().all(is_name)).then_some(inner)
+}

@@ -1,0 +1,293 @@
+//! What is waited for, what may be, and what drains nothing.
+
+use super::order::parts;
+use super::*;
+
+const URL: &str = "http://streamgate:9180/api/v1/endpoints/10.0.0.1:8000/drain?wait=80s";
+const TOKEN: &str = "Authorization: Bearer $TOKEN";
+
+fn reading(command: &[&str]) -> HookReading {
+    let command: Vec<_> = command.iter().map(|&text| text.to_owned()).collect();
+    read(&command, &Vars::from([("N".into(), Some("7".into())), ("S".into(), None)]))
+}
+
+fn script(text: &str) -> HookReading {
+    reading(&["sh", "-c", text])
+}
+
+fn python(text: &str) -> HookReading {
+    reading(&["python3", "-c", text])
+}
+
+fn waits(sleeps: u64, perhaps: u64) -> HookReading {
+    let (sleeps, perhaps) = (Duration::from_secs(sleeps), Duration::from_secs(perhaps));
+    HookReading::Bounded(Hook { sleeps, perhaps, call: None }, None)
+}
+
+fn drains(sleeps: u64, perhaps: u64, wait: u64, gives_up: Option<u64>) -> HookReading {
+    let call =
+        DrainCall { wait: Duration::from_secs(wait), gives_up: gives_up.map(Duration::from_secs) };
+    let hook = Hook {
+        sleeps: Duration::from_secs(sleeps),
+        perhaps: Duration::from_secs(perhaps),
+        call: Some(call),
+    };
+    HookReading::Bounded(hook, Some(Drained::Endpoint(parts("10.0.0.1:8000"))))
+}
+
+/// A call that Streamgate takes.
+fn curl(flags: &str) -> String {
+    format!("curl -sf {flags} -H '{TOKEN}' '{URL}'")
+}
+
+fn program(call: &str) -> String {
+    format!(
+        "import os, time, urllib.request\n\
+         head = {{\"Authorization\": \"Bearer \" + open(\"/t\").read()}}\n\
+         {call}\n"
+    )
+}
+
+#[test]
+fn sleeps_are_added_up() {
+    for command in [
+        &["sleep", "10"][..],
+        &["/bin/sh", "-c", "sleep 10"],
+        &["sh", "-c", "echo bye; sleep 3 && sleep $N"],
+        &["sh", "-c", "true || sleep 5\nsleep 10"],
+        &["sh", "-c", "false || sleep 10"],
+        &["sh", "-c", "false && sleep 3; sleep 10; exit 0; sleep 20"],
+        &["sh", "-c", "(sleep 4; sleep 6)"],
+        &["sh", "-c", "if sleep 10; then exit 0; else exit 1; fi"],
+        &["sh", "-ec", "cd /tmp && sh -c 'sleep 4 && sleep 6'"],
+        &["python3", "-c", "import time; time.sleep(10)"],
+        &["bash", "-c", "exec sleep 10s; sleep 5"],
+    ] {
+        assert_eq!(reading(command), waits(10, 0), "{command:?}");
+    }
+}
+
+#[test]
+fn what_may_not_run_or_is_not_waited_for_proves_nothing() {
+    for text in [
+        "sleep 10 &",
+        "nohup sleep 10 >/dev/null 2>&1 &",
+        "(sleep 10 &)",
+        "(sleep 4; sleep 6) &",
+        "{ sleep 4; sleep 6; } &",
+        "true && sleep 10 &",
+        "[ -f /x ] && sleep 10",
+        "[ -f /x ] && { true; sleep 10; }",
+        "[ -f /x ] &&\n sleep 10",
+        "[ -f /x ] || (sleep 10)",
+        "if [ -f /x ]; then sleep 10; fi",
+        "if [ -f /x ]; then true; else sleep 4; sleep 6; fi",
+        "[ -f /x ] && exit 0; sleep 10",
+        "if [ -f /x ]; then exit 0; fi; sleep 10",
+        "set -e; [ -f /x ]; sleep 10",
+        "kill -TERM 1; sleep 10",
+        "sleep 10 | cat",
+        "x=$(sleep 10 &)",
+        "python3 -c 'import time\nif True:\n  time.sleep(10)'",
+        "python3 -c 'import time, sys\nsys.exit(0)\ntime.sleep(10)'",
+        "timeout 10 /scripts/stop.sh",
+        "timeout 10 sh -c 'while true; do sleep 1; done'",
+        "curl -m 10 http://localhost:8000/metrics",
+    ] {
+        assert_eq!(script(text), waits(0, 10), "{text}");
+    }
+    assert_eq!(reading(&["sh", "-e", "-c", "test -f /x\nsleep 10"]), waits(0, 10));
+    assert_eq!(script("sleep 10 & sleep 3"), waits(3, 10));
+    assert_eq!(script("true || sleep 10"), waits(0, 0));
+    assert_eq!(script("exit 0; sleep 10"), waits(0, 0));
+}
+
+#[test]
+fn drain_calls_carry_their_deadline() {
+    let head = TOKEN;
+    assert_eq!(
+        reading(&["curl", "-fsS", "-X", "POST", "-m", "85", "-H", head, URL]),
+        drains(0, 0, 80, Some(85))
+    );
+    for text in [
+        curl("--max-time 85 -X POST"),
+        curl("-m85 -XPOST"),
+        curl("-fsSm 85 --request POST"),
+        curl("-m 85 -d ''"),
+        curl("-m 85 --json '{}'"),
+        format!("curl -m 85 -X POST --oauth2-bearer \"$TOKEN\" --url '{URL}'"),
+        format!("curl -m 85 -X POST -H @/etc/token-header '{URL}'"),
+        format!("TOKEN=$(cat /t) && {}", curl("-m 85 -X POST")),
+        format!("{} | cat", curl("-m 85 -X POST")),
+        format!("code=$({})", curl("-m 85 -X POST")),
+        format!("if ! {}; then echo no; fi", curl("-m 85 -X POST")),
+        format!("timeout 85 {}", curl("--retry 5 -X POST")),
+        format!("timeout 85 sh -c \"curl -X POST -H '{head}' {URL}\""),
+        format!("wget -qO- -T 85 -t 1 --post-data= --header='{head}' '{URL}'"),
+        format!("wget --timeout=85 --tries=1 --method=POST --header '{head}' '{URL}'"),
+        format!("timeout 85 wget --post-data='' --header '{head}' '{URL}'"),
+        "curl -m 85 -X POST 'http://127.0.0.1:9180/api/v1/endpoints/10.0.0.1:8000/drain?wait=80s'"
+            .to_owned(),
+    ] {
+        assert_eq!(script(&text), drains(0, 0, 80, Some(85)), "{text}");
+    }
+    let text = format!("{} || sleep 10", curl("--max-time 85 -X POST"));
+    assert_eq!(script(&text), drains(0, 10, 80, Some(85)));
+    assert_eq!(script(&format!("timeout 60 {}", curl("-X POST"))), drains(0, 0, 80, Some(60)));
+    let own = "streamgate drain --endpoint 10.0.0.1:8000 --wait 2m";
+    assert_eq!(script(own), drains(0, 0, 120, None));
+}
+
+#[test]
+fn python_is_read_by_its_words() {
+    let call = format!(
+        "call = urllib.request.Request(\"{URL}\", method=\"POST\", headers=head)\n\
+         try:\n    urllib.request.urlopen(call, timeout=85)\nexcept Exception:\n    time.sleep(10)"
+    );
+    assert_eq!(python(&program(&call)), drains(0, 10, 80, Some(85)));
+    let document = format!("python3 - <<'EOF'\n{}EOF\n", program(&call));
+    assert_eq!(script(&document), drains(0, 10, 80, Some(85)));
+    for call in [
+        format!("requests.post('{URL}', headers=head, timeout=85)"),
+        format!("urllib.request.urlopen(Request('{URL}', data=b'', headers=head), timeout=85)"),
+        format!("def main():\n    httpx.post('{URL}', headers=head, timeout=85)\nmain()"),
+        format!("if __name__ == '__main__':\n  requests.post('{URL}', headers=head, timeout=85)"),
+    ] {
+        assert_eq!(python(&program(&call)), drains(0, 0, 80, Some(85)), "{call}");
+    }
+    let found = python(&program(
+        "requests.post('http://s:9180/api/v1/endpoints/' + os.environ['E'] + '/drain?wait=80s', \
+         headers=head, timeout=85)",
+    ));
+    let HookReading::Bounded(_, Some(Drained::Endpoint(found))) = found else {
+        panic!("{found:?}")
+    };
+    assert_eq!(found, [Part::Variable("E".to_owned())]);
+    let found = python(&program(
+        "requests.post(f\"http://s:9180/api/v1/endpoints/{os.environ['IP']}:8000/drain?wait=80s\", \
+         headers=head, timeout=85)",
+    ));
+    let HookReading::Bounded(_, Some(Drained::Endpoint(found))) = found else {
+        panic!("{found:?}")
+    };
+    assert_eq!(found, [Part::Variable("IP".to_owned()), Part::Text(":8000".to_owned())]);
+}
+
+#[test]
+fn what_drains_nothing_is_told() {
+    let at = |path: &str| format!("curl -m 85 -X POST -H '{TOKEN}' 'http://s:9180{path}'");
+    for text in [
+        curl("-m 85"),
+        curl("-m 85 -X DELETE"),
+        curl("-m 85 -I"),
+        curl("-m 85 -G -d ''"),
+        curl("-m 85 -X post"),
+        curl("--max-time=85 -X POST"),
+        curl("-m 85s -X POST"),
+        format!("curl -m 85 -X POST '{URL}'"),
+        format!("timeout 85 {}", curl("")),
+        format!("wget -T 85 -t 1 --header='{TOKEN}' '{URL}'"),
+        format!("wget -T 85 -t 1 --method=DELETE --header='{TOKEN}' '{URL}'"),
+        at("/api/v1/endpoints/10.0.0.1:8000/drain?wait=80"),
+        at("/api/v1/endpoints/10.0.0.1:8000/drain?wait=2h"),
+        at("/drain?wait=80s"),
+        at("/prestop?wait=80s"),
+        "streamgate drain".to_owned(),
+    ] {
+        assert!(matches!(script(&text), HookReading::Useless(_)), "{text}: {:?}", script(&text));
+    }
+    for call in [
+        format!("urllib.request.urlopen(Request('{URL}', headers=head), timeout=85)"),
+        format!("urllib.request.urlopen(Request('{URL}', method='PUT', headers=head), timeout=85)"),
+        format!("requests.delete('{URL}', headers=head, timeout=85)"),
+        format!("url = '{URL}'\n# requests.post(url, headers=head, timeout=85)\ntime.sleep(10)"),
+        format!("url = '{URL}'\n'''requests.post(url, headers=head, timeout=85)'''"),
+    ] {
+        let found = python(&program(&call));
+        assert!(matches!(found, HookReading::Useless(_)), "{call}: {found:?}");
+    }
+    let found = python(&format!("requests.post('{URL}', timeout=85)"));
+    assert!(matches!(found, HookReading::Useless(_)), "no token: {found:?}");
+    for path in
+        ["/prestop?wait=abc", "/api/v1/drain?wait=80s", "/api/v1/endpoints/a:1/drain?wait=80s"]
+    {
+        assert!(matches!(read_get(path), HookReading::Useless(_)), "{path}");
+    }
+}
+
+#[test]
+fn what_may_wait_for_ever_is_told() {
+    for text in [
+        "while true; do sleep 1; done".to_owned(),
+        format!("curl -X POST -m 85 -H '{TOKEN}' http://s/api/v1/endpoints/x:1/drain"),
+        curl("-X POST"),
+        curl("-X POST --connect-timeout 5"),
+        curl("-X POST -m 0"),
+        curl("-X POST --retry 5 -m 85"),
+        format!("wget -T 85 --post-data= --header='{TOKEN}' '{URL}'"),
+        format!("wget --post-data= --header='{TOKEN}' '{URL}'"),
+        "curl http://localhost:8000/metrics".to_owned(),
+        "sleep infinity".to_owned(),
+        "timeout 0 sleep infinity".to_owned(),
+    ] {
+        let found = script(&text);
+        assert!(matches!(found, HookReading::Unbounded(_)), "{text}: {found:?}");
+    }
+    for call in [
+        format!("requests.post('{URL}', headers=head)"),
+        format!("requests.post('{URL}', headers=head, timeout=None)"),
+        "while True:\n    time.sleep(1)".to_owned(),
+    ] {
+        let found = python(&program(&call));
+        assert!(matches!(found, HookReading::Unbounded(_)), "{call}: {found:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_seen_is_told() {
+    let post = curl("-m 85 -X POST");
+    for text in [
+        "/scripts/stop.sh".to_owned(),
+        "/scripts/drain.sh --wait 80s".to_owned(),
+        "sleep $S".to_owned(),
+        "sleep $UNSET".to_owned(),
+        "sleep 10 & wait".to_owned(),
+        "stop() { sleep 10; }; stop".to_owned(),
+        format!("{post} &"),
+        format!("[ -f /x ] && {post}"),
+        format!("if [ -f /x ]; then {post}; fi"),
+        format!("set -e; test -f /x; {post}"),
+        format!("{post}; {post}"),
+        format!("{post} '{URL}'"),
+        post.replace("wait=80s", "wait=$WAIT").replace('\'', "\""),
+    ] {
+        let found = script(&text);
+        assert!(matches!(found, HookReading::Unreadable(_)), "{text}: {found:?}");
+    }
+    let call = format!("requests.post('{URL}', headers=head, timeout=85)");
+    for call in [
+        format!("if os.path.exists('/x'):\n    {call}"),
+        format!("def main():\n    {call}"),
+        format!("import sys\nsys.exit(0)\n{call}"),
+        format!("import subprocess\n{call}"),
+        call.replace("timeout=85", "timeout=LIMIT"),
+        call.replace("wait=80s", "wait={}"),
+    ] {
+        let found = python(&program(&call));
+        assert!(matches!(found, HookReading::Unreadable(_)), "{call}: {found:?}");
+    }
+    for command in [&["python3", "/x.py"][..], &["python3", "-c", "print(1)"]] {
+        assert!(matches!(reading(command), HookReading::Unreadable(_)), "{command:?}");
+    }
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_program_is_too_odd(text in "[ -~\n\\\\'\"#(){}=é]{0,120}") {
+        for program in [&text, &format!("urlopen(\"/api/v1/endpoints/{text}"), &format!("x = '{text}/prestop?wait=1s'.post(")] {
+            python(program);
+            script(program);
+            script(&format!("curl -m 5 {program}"));
+        }
+    }
+}

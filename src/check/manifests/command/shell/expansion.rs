@@ -1,0 +1,138 @@
+//! What stands for something else: `$NAME`, `${NAME:-default}`, `"$@"`, `$( … )`.
+
+use super::parser::{Parser, inner};
+use super::{After, Level, Runs, Simple, Word};
+
+/// Nobody nests substitutions deeper than this; what is deeper is not looked into.
+const DEEPEST: usize = 8;
+
+impl Parser<'_> {
+    pub(super) fn dollar(&mut self, quoted: bool) {
+        match self.chars.peek().copied() {
+            Some('(') => {
+                self.chars.next();
+                self.substitution();
+            }
+            Some('{') => {
+                self.chars.next();
+                let inner: String =
+                    std::iter::from_fn(|| self.chars.next_if(|&c| c != '}')).collect();
+                self.chars.next();
+                self.parameter(&inner);
+            }
+            Some('@' | '*') => {
+                self.chars.next();
+                self.all_positional();
+            }
+            Some(c) if c.is_ascii_digit() => {
+                self.chars.next();
+                let index = c.to_digit(10).and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
+                match index.checked_sub(1).and_then(|n| self.positional.get(n)).cloned() {
+                    Some(word) => self.add(word),
+                    None => self.append(""),
+                }
+            }
+            Some(c) if c.is_ascii_alphabetic() || c == '_' => {
+                let name: String = std::iter::from_fn(|| {
+                    self.chars.next_if(|&c| c.is_ascii_alphanumeric() || c == '_')
+                })
+                .collect();
+                self.value(&name, quoted);
+            }
+            _ => self.push('$'),
+        }
+    }
+
+    fn add(&mut self, word: Word) {
+        self.append(&word.text);
+        if let Some(what) = word.unknown {
+            self.unknown(&what);
+        }
+    }
+
+    /// `"$@"`: the first joins the word that is being read, the last one stays open.
+    fn all_positional(&mut self) {
+        for (n, word) in self.positional.iter().enumerate() {
+            if n > 0 {
+                self.end_word();
+            }
+            self.add(word.clone());
+        }
+    }
+
+    /// The value of a variable. Unquoted, it is split at white space.
+    fn value(&mut self, name: &str, quoted: bool) {
+        match self.vars.get(name).cloned() {
+            Some(Some(value)) if quoted => self.append(&value),
+            Some(Some(value)) => {
+                for c in value.chars() {
+                    if c.is_whitespace() { self.end_word() } else { self.push(c) }
+                }
+            }
+            Some(None) | None => {
+                self.append(&format!("${name}"));
+                self.unknown(name);
+            }
+        }
+    }
+
+    /// `${NAME}`, `${NAME:-default}`, `${NAME-default}`; other forms stay unknown.
+    fn parameter(&mut self, inner: &str) {
+        let end =
+            inner.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(inner.len());
+        let (name, operator) = inner.split_at(end);
+        if matches!(name, "" | "@") && operator.starts_with('@') {
+            return self.all_positional();
+        }
+        let default = operator.strip_prefix(":-").or_else(|| operator.strip_prefix('-'));
+        match (self.vars.get(name).cloned(), default) {
+            (Some(Some(value)), Some(default)) if value.is_empty() => self.append(default),
+            (Some(Some(value)), _) if operator.is_empty() || default.is_some() => {
+                self.append(&value);
+            }
+            (None, Some(default)) if !default.contains('$') => self.append(default),
+            _ => {
+                self.append(&format!("${{{inner}}}"));
+                self.unknown(name);
+            }
+        }
+    }
+
+    /// `$(…)`, nesting counted.
+    fn substitution(&mut self) {
+        let mut depth = 1;
+        let inner: String = std::iter::from_fn(|| {
+            let c = self.chars.next()?;
+            depth += i32::from(c == '(') - i32::from(c == ')');
+            (depth > 0).then_some(c)
+        })
+        .collect();
+        self.output(&inner);
+    }
+
+    pub(super) fn backquoted(&mut self) {
+        let inner: String =
+            std::iter::from_fn(|| self.chars.next().filter(|&c| c != '`')).collect();
+        self.output(&inner);
+    }
+
+    /// The output of `text`, whose commands run before the one that is being read.
+    fn output(&mut self, text: &str) {
+        self.append("$(…)");
+        self.unknown("the output of a command");
+        if self.depth == DEEPEST {
+            return;
+        }
+        let script = inner(text, &self.vars, self.positional, self.depth + 1);
+        self.script.loops |= script.loops;
+        let mut joined = false;
+        for command in script.commands {
+            let runs = match command.runs {
+                Runs::InOrder if joined || self.in_branch() => Runs::InBranch,
+                runs => runs,
+            };
+            joined = matches!(command.after, After::And | After::Or);
+            self.script.commands.push(Simple { runs, level: Level::Output, ..command });
+        }
+    }
+}
