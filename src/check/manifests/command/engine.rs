@@ -66,7 +66,7 @@ pub(in crate::check::manifests) fn engine(container: &Container) -> Option<Engin
         // Assignments before it do not keep the shell; another command does, or a pipe.
         let stays = |c: &&Simple| c.level != Level::Output && !unwrapped(&c.words).is_empty();
         let alone = script.commands.iter().filter(stays).count() == 1;
-        let waited = command.after != After::Pipe && command.runs != Runs::InBackground;
+        let waited = command.after != After::Pipe && command.runs != Runs::Unwaited;
         let direct = (alone || replaced) && waited;
         let launch = if direct { Launch::Direct } else { Launch::BehindShell };
         return Some(EngineCommand::read(flags, vars, launch));

@@ -11,7 +11,9 @@ mod span;
 
 pub(super) use engine::{EngineCommand, Launch, Number, engine};
 pub(super) use expand::kubernetes as expand;
-pub(super) use hook::{Drained, HookReading, Part, read as read_hook, read_get as read_get_hook};
+pub(super) use hook::{
+    Drained, HookReading, Part, What, read as read_hook, read_get as read_get_hook,
+};
 pub(super) use image::{Image, Version};
 pub(super) use ingress::{IngressCommand, ingress};
 use shell::{Runs, Script, Simple};
@@ -66,7 +68,7 @@ fn commands(words: &[Word], vars: &Vars) -> Script {
                     all.loops |= inner.loops;
                     let runs = command.runs;
                     let placed = |inner| match runs {
-                        Runs::InOrder => inner,
+                        Runs::Plainly => inner,
                         runs => Simple { runs, ..inner },
                     };
                     all.commands.extend(inner.commands.into_iter().map(placed));

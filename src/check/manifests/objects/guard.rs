@@ -63,6 +63,7 @@ pub(in crate::check::manifests) struct Service {
 #[derive(Clone, Debug)]
 pub(in crate::check::manifests) struct ServicePort {
     pub name: Option<String>,
+    pub number: Option<u64>,
     /// Where pods listen.
     pub target: Port,
     /// The key path of the target.
@@ -74,7 +75,8 @@ impl Service {
         let port = |port: &View<'_>| {
             let key = if port.get("targetPort").is_some() { "targetPort" } else { "port" };
             let target = Port::read(port, key)?;
-            Some(ServicePort { name: port.text("name"), target, key: port.key(key) })
+            let number = port.whole("port", 1..=65535);
+            Some(ServicePort { name: port.text("name"), number, target, key: port.key(key) })
         };
         Self {
             selector: Selector::plain(view, "spec.selector"),

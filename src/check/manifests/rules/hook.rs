@@ -1,7 +1,7 @@
 //! preStop hooks.
 
-use super::{Behind, endpoint};
-use crate::check::manifests::command::{Drained, HookReading, read_get_hook, read_hook};
+use super::{Behind, address, endpoint};
+use crate::check::manifests::command::{Drained, HookReading, What, read_get_hook, read_hook};
 use crate::check::manifests::objects::{Container, Handler, PreStop, Workload};
 use crate::core::budget::Hook;
 use std::time::Duration;
@@ -14,17 +14,13 @@ pub(super) fn engine(
     behind: &Behind<'_>,
 ) -> Option<Hook> {
     let (hook, drained) = read(container)?;
-    match drained {
-        Some(Drained::Replica) => {
-            useless(
-                container,
-                "it drains a replica of Streamgate, and takes no engine out of service",
-            );
-            return None;
-        }
-        Some(Drained::Endpoint(parts)) => endpoint::check(workload, container, &parts, behind),
-        None => {}
-    }
+    let Some(Drained { what, at }) = drained else { return Some(hook) };
+    let What::Endpoint(parts) = what else {
+        useless(container, "it drains a replica of Streamgate, and takes no engine out of service");
+        return None;
+    };
+    endpoint::check(workload, container, &parts, behind);
+    address::check(workload, container, &at, behind);
     Some(hook)
 }
 
@@ -35,7 +31,7 @@ pub(super) fn ingress(container: &Container) -> Duration {
         // Without `wait` the replica takes its own deadline.
         Some(PreStop::Handler(Handler::Http { path, .. })) if path == "/prestop" => Duration::ZERO,
         _ => match read(container) {
-            Some((hook, Some(Drained::Replica))) => hook.waits(),
+            Some((hook, Some(Drained { what: What::Replica, .. }))) => hook.waits(),
             Some((hook, _)) => hook.longest(),
             None => Duration::ZERO,
         },

@@ -1,6 +1,7 @@
 //! What is asked of the objects. Each file is one subject; all of them report through the scope
 //! of what they look at.
 
+mod address;
 mod deadline;
 mod disruption;
 mod endpoint;
@@ -80,6 +81,8 @@ impl From<Timeouts> for Demands {
 struct Behind<'o> {
     demands: Demands,
     fronts: Vec<Front<'o>>,
+    /// Replicas of the ingress, with the port of their admin API.
+    gates: Vec<(&'o Workload, &'o Container, u16)>,
     engines: Vec<&'o Workload>,
     objects: &'o Objects,
 }
@@ -133,6 +136,10 @@ pub(super) fn check<'o>(objects: &'o Objects, fallback: &Fallback<'_>) -> Option
     }
     let behind = Behind {
         engines: subjects.iter().flat_map(engines).map(|(subject, ..)| subject.workload).collect(),
+        gates: replicas
+            .iter()
+            .map(|(workload, container, settings)| (*workload, *container, settings.admin().port()))
+            .collect(),
         demands,
         fronts,
         objects,

@@ -3,7 +3,7 @@
 use super::super::shell::Word;
 use super::super::span::span;
 use super::options::{Line, Syntax};
-use super::order::{Asked, Drained, order, parts};
+use super::order::{Asked, Drained, What, host, order, parts};
 use super::{HookReading, Steps};
 use crate::core::budget::DrainCall;
 use std::time::Duration;
@@ -189,10 +189,11 @@ pub(super) fn own(words: &[Word]) -> Result<Steps, HookReading> {
     let Ok(wait) = humantime::parse_duration(text) else {
         return Err(HookReading::Unreadable(format!("a drain call that waits {text:?}")));
     };
-    let drained = match line.value(&["--endpoint"]) {
-        Some(endpoint) => Drained::Endpoint(parts(endpoint)),
-        None => Drained::Replica,
+    let what = match line.value(&["--endpoint"]) {
+        Some(endpoint) => What::Endpoint(parts(endpoint)),
+        None => What::Replica,
     };
+    let drained = Drained { what, at: host(line.value(&["--admin"]).unwrap_or_default()) };
     Ok(Steps::call(DrainCall { wait, gives_up: None }, drained))
 }
 

@@ -12,7 +12,7 @@ mod python;
 mod tests;
 mod walk;
 
-pub(in crate::check::manifests) use order::{Drained, Part};
+pub(in crate::check::manifests) use order::{Drained, Part, What};
 
 use super::shell::{Script, Vars, Word};
 use crate::core::budget::{DrainCall, Hook};

@@ -9,9 +9,17 @@ use std::time::Duration;
 /// Longer waits are refused.
 const LONGEST: Duration = Duration::from_secs(3_600);
 
+/// What is drained, and who is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::check::manifests) struct Drained {
+    pub what: What,
+    /// `host:port` of Streamgate as it is written; empty: not known.
+    pub at: String,
+}
+
 /// What is drained.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::check::manifests) enum Drained {
+pub(in crate::check::manifests) enum What {
     /// The replica of Streamgate that is asked.
     Replica,
     /// An endpoint of its pools.
@@ -57,12 +65,12 @@ pub(super) fn order(url: &Word) -> Result<Option<Order>, HookReading> {
     let (host, target) = split(text);
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let wait = query.split('&').find_map(|pair| pair.strip_prefix("wait="));
-    let (drained, method) = if let Some(endpoint) = endpoint(path) {
-        (Drained::Endpoint(parts(endpoint)), "POST")
+    let (what, method) = if let Some(endpoint) = endpoint(path) {
+        (What::Endpoint(parts(endpoint)), "POST")
     } else if path.ends_with("/api/v1/drain") {
-        (Drained::Replica, "POST")
+        (What::Replica, "POST")
     } else if path.ends_with("/prestop") {
-        (Drained::Replica, "GET")
+        (What::Replica, "GET")
     } else if path.ends_with("/drain") && wait.is_some() {
         return Err(HookReading::Useless(format!(
             "Streamgate has no call {path}, and answers 404"
@@ -71,7 +79,7 @@ pub(super) fn order(url: &Word) -> Result<Option<Order>, HookReading> {
         return Ok(None);
     };
     Ok(Some(Order {
-        drained,
+        drained: Drained { what, at: host.to_owned() },
         method,
         wait: wait.map(str::to_owned),
         loopback: is_loopback(host),
@@ -119,6 +127,11 @@ fn split(url: &str) -> (&str, &str) {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let at = rest.find('/').unwrap_or(rest.len());
     rest.split_at(at)
+}
+
+/// The `host:port` of a URL.
+pub(super) fn host(url: &str) -> String {
+    split(url).0.to_owned()
 }
 
 fn endpoint(path: &str) -> Option<&str> {

@@ -32,7 +32,9 @@ fn drains(sleeps: u64, perhaps: u64, wait: u64, gives_up: Option<u64>) -> HookRe
         perhaps: Duration::from_secs(perhaps),
         call: Some(call),
     };
-    HookReading::Bounded(hook, Some(Drained::Endpoint(parts("10.0.0.1:8000"))))
+    let at = "streamgate:9180".to_owned();
+    let what = What::Endpoint(parts("10.0.0.1:8000"));
+    HookReading::Bounded(hook, Some(Drained { what, at }))
 }
 
 /// A call that Streamgate takes.
@@ -126,15 +128,16 @@ fn drain_calls_carry_their_deadline() {
         format!("wget -qO- -T 85 -t 1 --post-data= --header='{head}' '{URL}'"),
         format!("wget --timeout=85 --tries=1 --method=POST --header '{head}' '{URL}'"),
         format!("timeout 85 wget --post-data='' --header '{head}' '{URL}'"),
-        "curl -m 85 -X POST 'http://127.0.0.1:9180/api/v1/endpoints/10.0.0.1:8000/drain?wait=80s'"
-            .to_owned(),
     ] {
         assert_eq!(script(&text), drains(0, 0, 80, Some(85)), "{text}");
     }
+    // In the same pod no token is needed.
+    let beside = format!("curl -m 85 -X POST '{}'", URL.replace("streamgate:", "127.0.0.1:"));
+    assert!(matches!(script(&beside), HookReading::Bounded(..)), "{:?}", script(&beside));
     let text = format!("{} || sleep 10", curl("--max-time 85 -X POST"));
     assert_eq!(script(&text), drains(0, 10, 80, Some(85)));
     assert_eq!(script(&format!("timeout 60 {}", curl("-X POST"))), drains(0, 0, 80, Some(60)));
-    let own = "streamgate drain --endpoint 10.0.0.1:8000 --wait 2m";
+    let own = "streamgate drain --admin http://streamgate:9180 --endpoint 10.0.0.1:8000 --wait 2m";
     assert_eq!(script(own), drains(0, 0, 120, None));
 }
 
@@ -159,7 +162,7 @@ fn python_is_read_by_its_words() {
         "requests.post('http://s:9180/api/v1/endpoints/' + os.environ['E'] + '/drain?wait=80s', \
          headers=head, timeout=85)",
     ));
-    let HookReading::Bounded(_, Some(Drained::Endpoint(found))) = found else {
+    let HookReading::Bounded(_, Some(Drained { what: What::Endpoint(found), .. })) = found else {
         panic!("{found:?}")
     };
     assert_eq!(found, [Part::Variable("E".to_owned())]);
@@ -167,7 +170,7 @@ fn python_is_read_by_its_words() {
         "requests.post(f\"http://s:9180/api/v1/endpoints/{os.environ['IP']}:8000/drain?wait=80s\", \
          headers=head, timeout=85)",
     ));
-    let HookReading::Bounded(_, Some(Drained::Endpoint(found))) = found else {
+    let HookReading::Bounded(_, Some(Drained { what: What::Endpoint(found), .. })) = found else {
         panic!("{found:?}")
     };
     assert_eq!(found, [Part::Variable("IP".to_owned()), Part::Text(":8000".to_owned())]);

@@ -80,9 +80,9 @@ impl Walk<'_> {
             return Ok(());
         }
         let doubt = match command.runs {
-            Runs::InBackground => Some("in the background (`&`), and nobody waits for it"),
-            Runs::InBranch => Some("in a branch"),
-            Runs::InOrder => joined.or(self.doubt),
+            Runs::Unwaited => Some("in the background (`&`), and nobody waits for it"),
+            Runs::Perhaps => Some("in a branch"),
+            Runs::Plainly => joined.or(self.doubt),
         };
         let (steps, status) = self.one(command, doubt)?;
         let steps = match doubt {

@@ -128,7 +128,7 @@ impl Parser<'_> {
         let mut joined = false;
         for command in script.commands {
             let runs = match command.runs {
-                Runs::InOrder if joined || self.in_branch() => Runs::InBranch,
+                Runs::Plainly if joined || self.in_branch() => Runs::Perhaps,
                 runs => runs,
             };
             joined = matches!(command.after, After::And | After::Or);

@@ -45,11 +45,11 @@ pub(in crate::check::manifests) enum After {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::check::manifests) enum Runs {
     #[default]
-    InOrder,
+    Plainly,
     /// In a branch of `if`, or in a group behind `&&` or `||`.
-    InBranch,
+    Perhaps,
     /// It, or the list or group that it stands in, has an `&`: nobody waits for it.
-    InBackground,
+    Unwaited,
 }
 
 /// Which shell runs a command.

@@ -69,7 +69,7 @@ impl Parser<'_> {
         let negated = self.reserved(&mut words);
         self.assign(&words);
         if !words.is_empty() {
-            let runs = if self.in_branch() { Runs::InBranch } else { Runs::InOrder };
+            let runs = if self.in_branch() { Runs::Perhaps } else { Runs::Plainly };
             let subshell = self.open.iter().any(|open| open.subshell);
             let level = if subshell { Level::Sub } else { Level::Script };
             self.script.commands.push(Simple { words, after, runs, level, negated });
@@ -88,7 +88,7 @@ impl Parser<'_> {
         if after == After::Background {
             let list = self.list.min(self.script.commands.len());
             for command in &mut self.script.commands[list..] {
-                command.runs = Runs::InBackground;
+                command.runs = Runs::Unwaited;
             }
         }
         if matches!(after, After::Next | After::End | After::Background) {

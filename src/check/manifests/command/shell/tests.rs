@@ -69,33 +69,33 @@ fn loops_and_what_follows_are_seen() {
 
 #[test]
 fn it_is_seen_who_waits_for_a_command_and_whether_it_runs() {
-    use Runs::{InBackground, InBranch, InOrder};
+    use Runs::{Perhaps, Plainly, Unwaited};
     let runs = |text: &str| {
         let script = parse(text, &vars(), &[]);
         script.commands.iter().map(|c| c.runs).collect::<Vec<_>>()
     };
-    assert_eq!(runs("a && b & c"), [InBackground, InBackground, InOrder]);
-    assert_eq!(runs("a; (b; c) & d"), [InOrder, InBackground, InBackground, InOrder]);
+    assert_eq!(runs("a && b & c"), [Unwaited, Unwaited, Plainly]);
+    assert_eq!(runs("a; (b; c) & d"), [Plainly, Unwaited, Unwaited, Plainly]);
     assert_eq!(
         runs(
             "a; { b; c; } | d &
 e"
         ),
-        [InOrder, InBackground, InBackground, InBackground, InOrder]
+        [Plainly, Unwaited, Unwaited, Unwaited, Plainly]
     );
     assert_eq!(
         runs(
             "x=$(a) &
 b"
         ),
-        [InBackground, InBackground, InOrder]
+        [Unwaited, Unwaited, Plainly]
     );
     assert_eq!(
         runs("if a; then b; elif c; then d; else e; fi; f"),
-        [InOrder, InBranch, InBranch, InBranch, InBranch, InOrder]
+        [Plainly, Perhaps, Perhaps, Perhaps, Perhaps, Plainly]
     );
-    assert_eq!(runs("if a; then b; fi & c"), [InBackground, InBackground, InOrder]);
-    assert_eq!(runs("a && { b; c; }; d"), [InOrder, InBranch, InBranch, InOrder]);
+    assert_eq!(runs("if a; then b; fi & c"), [Unwaited, Unwaited, Plainly]);
+    assert_eq!(runs("a && { b; c; }; d"), [Plainly, Perhaps, Perhaps, Plainly]);
     assert_eq!(
         runs(
             "a &&
@@ -104,7 +104,7 @@ b"
  (d)
  e"
         ),
-        [InOrder, InOrder, InOrder, InBranch, InOrder]
+        [Plainly, Plainly, Plainly, Perhaps, Plainly]
     );
     let script = parse("! a && b || c; (d)", &vars(), &[]);
     let seen: Vec<_> = script.commands.iter().map(|c| (c.after, c.negated, c.level)).collect();
