@@ -129,8 +129,7 @@ impl Walk<'_> {
                 return Ok((Steps::default(), Status::Unknown));
             }
             "set" => {
-                let errexit = |word: &Word| word.text.starts_with('-') && word.text.contains('e');
-                self.errexit |= words[1..].iter().any(errexit);
+                self.set(&words[1..]);
                 Steps::default()
             }
             "kill" | "pkill" => {
@@ -155,6 +154,18 @@ impl Walk<'_> {
         };
         self.replaced(replaces, doubt, command.level);
         Ok((steps, Status::Success))
+    }
+
+    /// `set -euo pipefail`, `set +e`, `set -o errexit`
+    fn set(&mut self, words: &[Word]) {
+        for (n, word) in words.iter().enumerate() {
+            let long = n > 0 && words[n - 1].text.ends_with('o') && word.text == "errexit";
+            let letter = word.text.starts_with(['-', '+']) && word.text.contains('e');
+            if letter || long {
+                let sign = if long { &words[n - 1] } else { word };
+                self.errexit = sign.text.starts_with('-');
+            }
+        }
     }
 
     /// `exec …` is the end of a script.
