@@ -11,9 +11,14 @@ RUN apt-get update \
  && rm -rf /var/lib/apt/lists/*
 WORKDIR /build
 COPY . .
+# Several trees meet in the cache of built crates. Cargo goes by the times of files, and the sources
+# of an unpacked release are older than what was built of another tree: untouched, they would pass
+# for built, and the image would hold the other tree's binary. One build at a time, for the same
+# reason.
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
-    --mount=type=cache,target=/build/target \
-    cargo build --release --locked --package streamgate --bin streamgate \
+    --mount=type=cache,id=streamgate-target,target=/build/target,sharing=locked \
+    touch src/lib.rs src/main.rs \
+ && cargo build --release --locked --package streamgate --bin streamgate \
  && install -D target/release/streamgate /image/usr/bin/streamgate
 # What the loader names, at the places it names. TLS is rustls: there is no OpenSSL among it.
 RUN ldd /image/usr/bin/streamgate | grep --only-matching '/[^ ]*' \
