@@ -7,7 +7,7 @@ use super::answers::Refusal;
 use super::places::Seat;
 use super::server::Peer;
 use crate::core::endpoint_drain::EndpointDrainState;
-use crate::core::endpoint_drain_port::UnknownEndpoint;
+use crate::core::endpoint_drain_port::{Restoration, UnknownEndpoint};
 use crate::core::ids::EndpointId;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
@@ -69,7 +69,8 @@ pub async fn drain(
     Ok((status, Json(answer)).into_response())
 }
 
-/// `DELETE …/drain`: back in service.
+/// `DELETE …/drain`: back in service; 200 once the board knows, else 504. Cancel-safe: a caller
+/// that leaves ends its waiting, not the restoration.
 pub async fn restore(
     State(admin): State<Arc<Admin>>,
     Extension(peer): Extension<Peer>,
@@ -78,12 +79,22 @@ pub async fn restore(
 ) -> Result<Response, Refusal> {
     permit(&admin, Action::Change, "endpoint restore", peer, &headers)?;
     let endpoint = named(&endpoint)?;
-    let state = admin.endpoints.restore(endpoint.clone()).await.map_err(unknown)?;
-    let restored = state.is_some();
-    // Without a drain there is nothing to tell.
-    let posted = state.is_none_or(|state| state.posted);
+    let ended = admin.endpoints.restore(endpoint.clone()).await.map_err(unknown)?;
+    let (restored, posted) = match ended {
+        Restoration::Restored => (true, true),
+        Restoration::RestoredHere => (true, false),
+        // Nothing is to be told.
+        Restoration::NotDrained => (false, true),
+        Restoration::NotKnown => (false, false),
+        Restoration::Overruled => {
+            let message = "the endpoint drains: it was ordered again, or the engine said that it \
+                           shuts down, while this waited";
+            return Err(Refusal::new(StatusCode::CONFLICT, "drains", message));
+        }
+    };
+    let status = if posted { StatusCode::OK } else { StatusCode::GATEWAY_TIMEOUT };
     let answer = serde_json::json!({"endpoint": endpoint, "restored": restored, "posted": posted});
-    Ok(Json(answer).into_response())
+    Ok((status, Json(answer)).into_response())
 }
 
 /// `host:port`, `[::1]:8000` too; anything else is told how to write it.

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use streamgate::core::drain_port::{DrainPort, DrainWait};
 use streamgate::core::endpoint_drain::EndpointDrainState;
-use streamgate::core::endpoint_drain_port::{EndpointDrains, EndpointWait, UnknownEndpoint};
+use streamgate::core::endpoint_drain_port::{
+    BoardStatus, EndpointDrains, EndpointWait, Restoration, UnknownEndpoint,
+};
 use streamgate::core::ids::{EndpointId, ModelName, PoolId, RequestId, TenantId};
 use streamgate::core::observe::{
     DrainPhase, DrainState, EndpointPhase, EndpointState, HolderState, Observe, PoolState,
@@ -250,14 +252,15 @@ impl EndpointDrains for NoEndpoints {
         Box::pin(async { Err(UnknownEndpoint { known: Vec::new() }) })
     }
 
-    fn restore(
-        &self,
-        _: EndpointId,
-    ) -> BoxFuture<'static, Result<Option<EndpointDrainState>, UnknownEndpoint>> {
+    fn restore(&self, _: EndpointId) -> BoxFuture<'static, Result<Restoration, UnknownEndpoint>> {
         Box::pin(async { Err(UnknownEndpoint { known: Vec::new() }) })
     }
 
     fn states(&self) -> Vec<EndpointDrainState> {
         Vec::new()
+    }
+
+    fn board(&self) -> BoardStatus {
+        BoardStatus { up: true, last_fault: None }
     }
 }
