@@ -80,6 +80,10 @@ pub async fn restore(
     permit(&admin, Action::Change, "endpoint restore", peer, &headers)?;
     let endpoint = named(&endpoint)?;
     let ended = admin.endpoints.restore(endpoint.clone()).await.map_err(unknown)?;
+    restoration(&endpoint, ended)
+}
+
+fn restoration(endpoint: &EndpointId, ended: Restoration) -> Result<Response, Refusal> {
     let (restored, posted) = match ended {
         Restoration::Restored => (true, true),
         Restoration::RestoredHere => (true, false),
@@ -123,4 +127,26 @@ fn unknown(unknown: UnknownEndpoint) -> Refusal {
         format!("there is no such endpoint; there are {}", known.join(", "))
     };
     Refusal::new(StatusCode::NOT_FOUND, "no_such_endpoint", message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_restoration_is_a_success_only_once_the_board_knows() {
+        let status = |ended| {
+            let answer = restoration(&EndpointId::from("10.0.0.7:8000"), ended);
+            answer.unwrap_or_else(IntoResponse::into_response).status()
+        };
+        for (ended, expected) in [
+            (Restoration::Restored, 200),
+            (Restoration::NotDrained, 200),
+            (Restoration::RestoredHere, 504),
+            (Restoration::NotKnown, 504),
+            (Restoration::Overruled, 409),
+        ] {
+            assert_eq!(status(ended), expected, "{ended:?}");
+        }
+    }
 }

@@ -49,6 +49,7 @@ pub struct Values {
     pub holders: Vec<HolderState>,
     pub store: StoreStatus,
     pub drain: DrainPhase,
+    pub board: BoardStatus,
     /// Whether reading the holders is a defect.
     pub broken: bool,
 }
@@ -67,6 +68,7 @@ impl Fake {
             holders: vec![holder("r-1", "a"), holder("r-2", "b")],
             store: StoreStatus { kind: "memory", up: true, ..StoreStatus::default() },
             drain: DrainPhase::Serving,
+            board: BoardStatus { up: true, last_fault: None },
             broken: false,
         };
         Arc::new(Self { telemetry, values: Mutex::new(values) })
@@ -241,7 +243,7 @@ impl Drop for Waiting {
 }
 
 /// A process without endpoints; their drains are tested with the real binary (`tests/it`).
-pub struct NoEndpoints;
+pub struct NoEndpoints(pub Arc<Fake>);
 
 impl EndpointDrains for NoEndpoints {
     fn drain(
@@ -261,6 +263,6 @@ impl EndpointDrains for NoEndpoints {
     }
 
     fn board(&self) -> BoardStatus {
-        BoardStatus { up: true, last_fault: None }
+        self.0.with(|values| values.board)
     }
 }

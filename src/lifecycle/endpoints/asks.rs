@@ -15,7 +15,7 @@ pub(super) struct Ask {
     /// When it was called for.
     pub at: Instant,
     done: oneshot::Sender<Settled>,
-    /// The exchange under way began after the call: only its answer is news enough.
+    /// An exchange began after the call: only its answer, or a later one, is news enough.
     sent: bool,
 }
 
@@ -42,11 +42,6 @@ impl Asks {
     /// An exchange begins.
     pub fn send(&mut self) {
         self.0.iter_mut().for_each(|ask| ask.sent = true);
-    }
-
-    /// The exchange ended without an answer.
-    pub fn lost(&mut self) {
-        self.0.iter_mut().for_each(|ask| ask.sent = false);
     }
 
     pub fn are_any(&self) -> bool {

@@ -280,7 +280,6 @@ impl Owner {
             }
             Err(fault) => {
                 self.desk.lost();
-                self.asks.lost();
                 self.told = None;
                 let busy = self.desk.is_busy() || self.asks.are_any();
                 self.read_at = now + jittered(if busy { PAUSE } else { PAUSE_IDLE });

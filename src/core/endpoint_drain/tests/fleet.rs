@@ -26,10 +26,8 @@ enum Step {
     },
     Restore {
         at: usize,
-    },
-    /// The same where no drain is known and the board cannot be asked.
-    RestoreUnheard {
-        at: usize,
+        /// The board cannot be asked.
+        unheard: bool,
     },
     /// The engine's drain answer.
     Answer {
@@ -65,8 +63,7 @@ fn step() -> impl Strategy<Value = Step> {
     ];
     prop_oneof![
         2 => (at.clone(), 1_u64..50).prop_map(|(at, wait)| Step::Order { at, wait }),
-        1 => at.clone().prop_map(|at| Step::Restore { at }),
-        1 => at.clone().prop_map(|at| Step::RestoreUnheard { at }),
+        2 => (at.clone(), any::<bool>()).prop_map(|(at, unheard)| Step::Restore { at, unheard }),
         1 => at.clone().prop_map(|at| Step::Answer { at }),
         8 => (at.clone(), fate).prop_map(|(at, fate)| Step::Exchange { at, fate }),
         2 => (0_usize..8).prop_map(|which| Step::Deliver { which }),
@@ -155,8 +152,7 @@ impl World {
             return;
         }
         let (Step::Order { at, .. }
-        | Step::Restore { at }
-        | Step::RestoreUnheard { at }
+        | Step::Restore { at, .. }
         | Step::Answer { at }
         | Step::Exchange { at, .. }
         | Step::Begin { at }
@@ -182,7 +178,7 @@ impl World {
             Step::Restore { .. } if replica.desk.restore(&engine, now) => {
                 self.last = Some((false, at));
             }
-            Step::RestoreUnheard { .. } if !replica.desk.drains(&engine) => {
+            Step::Restore { unheard: true, .. } => {
                 replica.desk.restore_unheard(&engine, now);
                 self.last = Some((false, at));
             }

@@ -108,7 +108,22 @@ async fn a_board_that_comes_back_in_time_is_asked() {
     let waiting = restoring(&drains).await;
     sleep(500 * MS).await;
     board.set_away(false);
+    let back = Instant::now();
     assert_eq!(waiting.await.unwrap(), Ok(Restoration::Restored));
+    assert!(back.elapsed() < PAUSE_AT_MOST, "{:?}", back.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_board_that_came_back_unnoticed_is_asked_at_once() {
+    let (port, board) = (Engine::with(1), Arc::<Near>::default());
+    board.heard_elsewhere(1, Stance::Ordered);
+    board.set_away(true);
+    let drains = start(&port, &board);
+    sleep(seconds(5)).await;
+    board.set_away(false);
+    let called = Instant::now();
+    assert_eq!(drains.restore(engine()).await, Ok(Restoration::Restored));
+    assert_eq!(called.elapsed(), Duration::ZERO);
 }
 
 #[tokio::test(start_paused = true)]
@@ -158,8 +173,8 @@ async fn a_process_that_ends_does_not_keep_who_waits_for_the_board() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_order_after_the_call_holds_and_the_caller_is_told() {
-    // Elsewhere, of a drain that is known here.
+async fn an_order_elsewhere_after_the_call_holds() {
+    // The drain before it is known here, and the caller is told.
     let (port, board) = (Engine::with(1), Arc::<Near>::default());
     let drains = start(&port, &board);
     let first = draining(&drains).await;
@@ -173,19 +188,34 @@ async fn an_order_after_the_call_holds_and_the_caller_is_told() {
     assert_eq!(board.drains(), Some(true));
     drop(first);
 
-    // Here, while the board is asked.
+    // Nothing is known here.
     let (port, board) = (Engine::with(1), Arc::<Near>::default());
     board.set_away(true);
     let drains = start(&port, &board);
     sleep(seconds(5)).await;
     let waiting = restoring(&drains).await;
     sleep(300 * MS).await;
-    let second = draining(&drains).await;
-    assert_eq!(waiting.await.unwrap(), Ok(Restoration::Overruled));
+    board.heard_elsewhere(1, Stance::Ordered);
+    assert_eq!(waiting.await.unwrap(), Ok(Restoration::NotKnown));
     board.set_away(false);
     sleep(seconds(1)).await;
+    assert_eq!((board.drains(), drains.states().len()), (Some(true), 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_order_here_while_the_board_is_asked_holds_and_the_caller_is_told() {
+    let (port, board) = (Engine::with(1), Arc::<Near>::default());
+    board.set_away(true);
+    let drains = start(&port, &board);
+    sleep(seconds(5)).await;
+    let waiting = restoring(&drains).await;
+    sleep(300 * MS).await;
+    let ordered = draining(&drains).await;
+    board.set_away(false);
+    assert_eq!(waiting.await.unwrap(), Ok(Restoration::Overruled));
+    sleep(seconds(1)).await;
     assert_eq!(board.drains(), Some(true));
-    drop(second);
+    drop(ordered);
 }
 
 #[tokio::test(start_paused = true)]
