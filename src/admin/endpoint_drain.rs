@@ -7,7 +7,7 @@ use super::answers::Refusal;
 use super::places::Seat;
 use super::server::Peer;
 use crate::core::endpoint_drain::EndpointDrainState;
-use crate::core::endpoint_drain_port::UnknownEndpoint;
+use crate::core::endpoint_drain_port::{Restoration, UnknownEndpoint};
 use crate::core::ids::EndpointId;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
@@ -69,7 +69,8 @@ pub async fn drain(
     Ok((status, Json(answer)).into_response())
 }
 
-/// `DELETE …/drain`: back in service.
+/// `DELETE …/drain`: back in service; 200 once the board knows, else 504. Cancel-safe: a caller
+/// that leaves ends its waiting, not the restoration.
 pub async fn restore(
     State(admin): State<Arc<Admin>>,
     Extension(peer): Extension<Peer>,
@@ -78,12 +79,26 @@ pub async fn restore(
 ) -> Result<Response, Refusal> {
     permit(&admin, Action::Change, "endpoint restore", peer, &headers)?;
     let endpoint = named(&endpoint)?;
-    let state = admin.endpoints.restore(endpoint.clone()).await.map_err(unknown)?;
-    let restored = state.is_some();
-    // Without a drain there is nothing to tell.
-    let posted = state.is_none_or(|state| state.posted);
+    let ended = admin.endpoints.restore(endpoint.clone()).await.map_err(unknown)?;
+    restoration(&endpoint, ended)
+}
+
+fn restoration(endpoint: &EndpointId, ended: Restoration) -> Result<Response, Refusal> {
+    let (restored, posted) = match ended {
+        Restoration::Restored => (true, true),
+        Restoration::RestoredHere => (true, false),
+        // Nothing is to be told.
+        Restoration::NotDrained => (false, true),
+        Restoration::NotKnown => (false, false),
+        Restoration::Overruled => {
+            let message = "the endpoint drains: it was ordered again, or the engine said that it \
+                           shuts down, while this waited";
+            return Err(Refusal::new(StatusCode::CONFLICT, "drains", message));
+        }
+    };
+    let status = if posted { StatusCode::OK } else { StatusCode::GATEWAY_TIMEOUT };
     let answer = serde_json::json!({"endpoint": endpoint, "restored": restored, "posted": posted});
-    Ok(Json(answer).into_response())
+    Ok((status, Json(answer)).into_response())
 }
 
 /// `host:port`, `[::1]:8000` too; anything else is told how to write it.
@@ -112,4 +127,26 @@ fn unknown(unknown: UnknownEndpoint) -> Refusal {
         format!("there is no such endpoint; there are {}", known.join(", "))
     };
     Refusal::new(StatusCode::NOT_FOUND, "no_such_endpoint", message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_restoration_is_a_success_only_once_the_board_knows() {
+        let status = |ended| {
+            let answer = restoration(&EndpointId::from("10.0.0.7:8000"), ended);
+            answer.unwrap_or_else(IntoResponse::into_response).status()
+        };
+        for (ended, expected) in [
+            (Restoration::Restored, 200),
+            (Restoration::NotDrained, 200),
+            (Restoration::RestoredHere, 504),
+            (Restoration::NotKnown, 504),
+            (Restoration::Overruled, 409),
+        ] {
+            assert_eq!(status(ended), expected, "{ended:?}");
+        }
+    }
 }

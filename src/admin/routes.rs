@@ -69,6 +69,7 @@ async fn state(State(admin): State<Arc<Admin>>) -> Json<Now> {
         store: observe.store(),
         drain: observe.drain(),
         endpoint_drains: admin.endpoints.states(),
+        drain_board: admin.endpoints.board(),
     })
 }
 

@@ -19,6 +19,8 @@ pub struct StateView {
     pub pools: Vec<Pool>,
     pub store: Store,
     pub drain: Drain,
+    #[serde(default)]
+    pub drain_board: Option<DrainBoard>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -77,6 +79,14 @@ pub struct Drain {
     pub state: String,
     pub in_flight: u64,
     pub queued: u64,
+}
+
+/// Where replicas agree which engines drain.
+#[derive(Clone, Debug, Deserialize)]
+pub struct DrainBoard {
+    pub up: bool,
+    #[serde(default)]
+    pub last_fault: Option<String>,
 }
 
 /// One entry of `GET /api/v1/holders`, or of what a drain left.
@@ -162,10 +172,8 @@ fn headline(state: &StateView, colour: bool) -> String {
         _ => Cell::toned("up", Tone::Good),
     };
     let notes = notes(store);
-    let fault = match &store.last_fault {
-        Some(fault) if !store.up => format!(" [{}]", table::printable(fault)),
-        _ => String::new(),
-    };
+    let fault = fault(store.up, store.last_fault.as_deref());
+    let board = drain_board(state.drain_board.as_ref(), colour);
     let calm = state.drain.state == "serving";
     let drain = Cell::toned(&state.drain.state, if calm { Tone::Good } else { Tone::Warn });
     let left = if calm {
@@ -174,13 +182,25 @@ fn headline(state: &StateView, colour: bool) -> String {
         format!(" ({} in flight, {} queued)", state.drain.in_flight, state.drain.queued)
     };
     format!(
-        "streamgate {}  up {}  store {} {}{fault}{notes}  drain {}{left}\n",
+        "streamgate {}  up {}  store {} {}{fault}{notes}  drain {}{left}{board}\n",
         table::printable(&state.version),
         humantime::format_duration(Duration::from_secs(whole(state.uptime_seconds))),
         table::printable(&store.kind),
         condition.shown(colour),
         drain.shown(colour),
     )
+}
+
+/// Why something shared does not answer.
+fn fault(up: bool, last: Option<&str>) -> String {
+    last.filter(|_| !up).map(|last| format!(" [{}]", table::printable(last))).unwrap_or_default()
+}
+
+/// Why drains of engines are not agreed; nothing if they are.
+fn drain_board(board: Option<&DrainBoard>, colour: bool) -> String {
+    let Some(board) = board.filter(|board| !board.up) else { return String::new() };
+    let down = Cell::toned("down", Tone::Bad).shown(colour);
+    format!("  drain board {down}{}", fault(board.up, board.last_fault.as_deref()))
 }
 
 /// What the store's condition does not say: the fleet, if there is one, and what is out of order.

@@ -5,6 +5,7 @@ use super::endpoint_drain::{Dispatch, EndpointDrainState, Seen, Stage, View};
 use super::ids::EndpointId;
 use super::quota::StoreFault;
 use futures::future::BoxFuture;
+use serde::Serialize;
 use std::time::{Duration, Instant};
 
 /// The endpoints of this process, as drains see them. Nothing here blocks or does I/O.
@@ -68,6 +69,31 @@ impl EndpointWait {
     }
 }
 
+/// How the restoration of an endpoint ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Restoration {
+    /// It drained, and the board has the word that it serves again.
+    Restored,
+    /// It drained and serves again here. The others hear of it when the board does.
+    RestoredHere,
+    /// It drained nowhere: the board was asked after the call.
+    NotDrained,
+    /// It did not drain here, and the board could not be asked. The word that it serves is kept
+    /// for the board, and ends drains that were ordered before the call.
+    NotKnown,
+    /// It drains all the same: somebody ordered it again, or the engine said so, after the call.
+    Overruled,
+}
+
+/// Whether the board can be asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct BoardStatus {
+    /// It answered the last question.
+    pub up: bool,
+    /// Why a question last had no answer, also after the board recovered.
+    pub last_fault: Option<StoreFault>,
+}
+
 /// No endpoint of this name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownEndpoint {
@@ -86,13 +112,17 @@ pub trait EndpointDrains: Send + Sync {
         limit: Duration,
     ) -> BoxFuture<'static, Result<EndpointWait, UnknownEndpoint>>;
 
-    /// Put `endpoint` back in service. Resolves once the board has the word, or after a short
-    /// while without. `Ok(None)`: it did not drain.
+    /// Put `endpoint` back in service. Resolves once the board has the word or knows of no drain,
+    /// or after a short while without its answer. Dropping the future, once polled, ends the
+    /// waiting and not the restoration.
     fn restore(
         &self,
         endpoint: EndpointId,
-    ) -> BoxFuture<'static, Result<Option<EndpointDrainState>, UnknownEndpoint>>;
+    ) -> BoxFuture<'static, Result<Restoration, UnknownEndpoint>>;
 
     /// Every endpoint that drains.
     fn states(&self) -> Vec<EndpointDrainState>;
+
+    /// Whether drains can be agreed.
+    fn board(&self) -> BoardStatus;
 }

@@ -2,6 +2,7 @@
 //! moment of asking. The admin API serialises them; field names are a contract.
 
 use super::endpoint_drain::EndpointDrainState;
+use super::endpoint_drain_port::BoardStatus;
 use super::ids::{EndpointId, ModelName, PoolId, RequestId, TenantId};
 use super::policy::Mode;
 use super::quota::StoreStatus;
@@ -136,6 +137,8 @@ pub struct State {
     pub drain: DrainState,
     /// Endpoints that drain, also pods behind a gateway.
     pub endpoint_drains: Vec<EndpointDrainState>,
+    /// Where replicas agree on them.
+    pub drain_board: BoardStatus,
 }
 
 /// Reads the owners. Implemented by the composition root, used by admin and metrics.

@@ -31,16 +31,21 @@ async fn suffers(gate: &Gate, fault: &str, words: &[&str]) {
     assert_eq!(seen.kind, "503 quota_unavailable");
     let ready = reqwest::get(gate.admin_url("/readyz")).await.unwrap();
     assert_eq!(ready.status(), 200, "no other replica could do better");
-    let status = Command::new(env!("CARGO_BIN_EXE_streamgate"))
-        .args(["status", "--admin", &gate.admin_url("")])
-        .output()
-        .unwrap();
-    let text = String::from_utf8(status.stdout).unwrap();
+    let text = shown(gate);
     assert!(text.contains(&format!("store redis down [{fault}]")), "{text}");
     let metrics = gate.metrics().await;
     assert!(metrics.sum("streamgate_quota_store_up") < 0.5);
     let label = [("fault", fault)];
     assert!(metrics.sum_where("streamgate_quota_store_faults_total", &label) >= 1.0, "{fault}");
+}
+
+/// What `streamgate status` prints.
+fn shown(gate: &Gate) -> String {
+    let status = Command::new(env!("CARGO_BIN_EXE_streamgate"))
+        .args(["status", "--admin", &gate.admin_url("")])
+        .output()
+        .unwrap();
+    String::from_utf8(status.stdout).unwrap()
 }
 
 async fn works(gate: &Gate) {
@@ -119,6 +124,47 @@ async fn suffers_while_held(gate: &Gate) {
         .await;
     gate.status_when("its lease ran out", |s| s["fenced"] == true && s["unfenced"] == 1).await;
     assert_eq!(ask(gate.proxy, &stream("a", 1)).await.kind, "503 quota_unavailable");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn data_of_somebody_else_under_the_key_of_the_drains() {
+    let redis = Arc::new(RedisServer::start(&[]));
+    let fleet = Fleet::over(redis.clone(), plan(&redis.url())).await;
+    let gate = &fleet.gates[0];
+    command(&redis, "SET sg:{q0}:drain theirs");
+    let board = board_when(gate, false).await;
+    assert_eq!(board["last_fault"], "foreign_data", "{board}");
+    let line = gate.says(&["foreign_data", "sg:{q0}:drain", "ERROR"]).await;
+    assert!(line.contains("remedy"), "{line}");
+    let text = shown(gate);
+    assert!(text.contains("store redis up"), "{text}");
+    assert!(text.contains("drain board down [foreign_data]"), "{text}");
+    let label = [("fault", "foreign_data")];
+    assert!(gate.metrics().await.sum_where("streamgate_quota_store_faults_total", &label) >= 1.0);
+
+    // A drain is not agreed, and nothing is said of one that was not heard of.
+    let engine = gate.state().await["pools"][0]["endpoints"][0]["endpoint"].clone();
+    let url = gate.admin_url(&format!("/api/v1/endpoints/{}/drain", engine.as_str().unwrap()));
+    let reply = reqwest::Client::new().delete(url).send().await.unwrap();
+    assert_eq!(reply.status(), 504);
+    let reply: serde_json::Value = reply.json().await.unwrap();
+    assert_eq!((&reply["restored"], &reply["posted"]), (&false.into(), &false.into()));
+
+    works(gate).await;
+    let theirs: String =
+        redis::cmd("GET").arg("sg:{q0}:drain").query(&mut redis.connect()).unwrap();
+    assert_eq!(theirs, "theirs", "untouched");
+    command(&redis, "DEL sg:{q0}:drain");
+    board_when(gate, true).await;
+    assert!(!shown(gate).contains("drain board"));
+}
+
+async fn board_when(gate: &Gate, up: bool) -> serde_json::Value {
+    eventually(&format!("the drain board is up: {up}"), || async {
+        let board = gate.state().await["drain_board"].take();
+        (board["up"] == up).then_some(board)
+    })
+    .await
 }
 
 /// What can be seen without a server is an error of the configuration.

@@ -4,8 +4,10 @@ use crate::exposition::Exposition;
 use crate::server::{Server, json};
 use reqwest::StatusCode;
 use serde_json::json;
+use streamgate::core::endpoint_drain_port::BoardStatus;
 use streamgate::core::ids::{RequestId, TenantId};
 use streamgate::core::observe::DrainPhase;
+use streamgate::core::quota::StoreFault;
 
 #[tokio::test]
 async fn probes_tell_life_from_readiness() {
@@ -49,6 +51,12 @@ async fn state_shows_every_owner() {
     assert_eq!(state["pools"][0]["endpoints"][1], endpoint);
     assert_eq!(state["store"]["kind"], "memory");
     assert_eq!(state["drain"]["state"], "serving");
+    assert_eq!(state["endpoint_drains"], json!([]));
+    assert_eq!(state["drain_board"], json!({"up": true, "last_fault": null}));
+    let last_fault = Some(StoreFault::ForeignData);
+    server.seen.with(|values| values.board = BoardStatus { up: false, last_fault });
+    let state = json(server.get("/api/v1/state").await).await;
+    assert_eq!(state["drain_board"], json!({"up": false, "last_fault": "foreign_data"}));
 }
 
 #[tokio::test]

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use streamgate::core::drain_port::{DrainPort, DrainWait};
 use streamgate::core::endpoint_drain::EndpointDrainState;
-use streamgate::core::endpoint_drain_port::{EndpointDrains, EndpointWait, UnknownEndpoint};
+use streamgate::core::endpoint_drain_port::{
+    BoardStatus, EndpointDrains, EndpointWait, Restoration, UnknownEndpoint,
+};
 use streamgate::core::ids::{EndpointId, ModelName, PoolId, RequestId, TenantId};
 use streamgate::core::observe::{
     DrainPhase, DrainState, EndpointPhase, EndpointState, HolderState, Observe, PoolState,
@@ -47,6 +49,7 @@ pub struct Values {
     pub holders: Vec<HolderState>,
     pub store: StoreStatus,
     pub drain: DrainPhase,
+    pub board: BoardStatus,
     /// Whether reading the holders is a defect.
     pub broken: bool,
 }
@@ -65,6 +68,7 @@ impl Fake {
             holders: vec![holder("r-1", "a"), holder("r-2", "b")],
             store: StoreStatus { kind: "memory", up: true, ..StoreStatus::default() },
             drain: DrainPhase::Serving,
+            board: BoardStatus { up: true, last_fault: None },
             broken: false,
         };
         Arc::new(Self { telemetry, values: Mutex::new(values) })
@@ -239,7 +243,7 @@ impl Drop for Waiting {
 }
 
 /// A process without endpoints; their drains are tested with the real binary (`tests/it`).
-pub struct NoEndpoints;
+pub struct NoEndpoints(pub Arc<Fake>);
 
 impl EndpointDrains for NoEndpoints {
     fn drain(
@@ -250,14 +254,15 @@ impl EndpointDrains for NoEndpoints {
         Box::pin(async { Err(UnknownEndpoint { known: Vec::new() }) })
     }
 
-    fn restore(
-        &self,
-        _: EndpointId,
-    ) -> BoxFuture<'static, Result<Option<EndpointDrainState>, UnknownEndpoint>> {
+    fn restore(&self, _: EndpointId) -> BoxFuture<'static, Result<Restoration, UnknownEndpoint>> {
         Box::pin(async { Err(UnknownEndpoint { known: Vec::new() }) })
     }
 
     fn states(&self) -> Vec<EndpointDrainState> {
         Vec::new()
+    }
+
+    fn board(&self) -> BoardStatus {
+        self.0.with(|values| values.board)
     }
 }

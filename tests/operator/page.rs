@@ -6,14 +6,19 @@ use crate::server::Server;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
+use streamgate::core::endpoint_drain_port::BoardStatus;
 use streamgate::core::ids::{ModelName, RequestId, TenantId};
 use streamgate::core::observe::DrainPhase;
 use streamgate::core::outcome::Outcome;
 use streamgate::core::policy::ModelSet;
+use streamgate::core::quota::StoreFault;
 use streamgate::core::reason::Reason;
 use streamgate::telemetry::{Arrival, Labels, Telemetry};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::Command;
+
+/// The drain board's key holds something else.
+const FOREIGN: BoardStatus = BoardStatus { up: false, last_fault: Some(StoreFault::ForeignData) };
 
 /// A whole run takes some twenty seconds.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -73,6 +78,7 @@ async fn the_page_works_in_a_browser() {
         while let Some(ask) = asks.next_line().await.expect("readable") {
             match ask.as_str() {
                 "drain" => server.seen.with(|values| values.drain = DrainPhase::Draining),
+                "board" => server.seen.with(|values| values.board = FOREIGN),
                 "stop" => server.pause().await,
                 "start" => server.resume().await,
                 "passed" => passed = true,

@@ -47,7 +47,7 @@ impl Server {
             observe: Arc::clone(&seen) as _,
             telemetry: Arc::clone(&telemetry),
             drain: Arc::clone(&drain) as _,
-            endpoints: Arc::new(NoEndpoints),
+            endpoints: Arc::new(NoEndpoints(Arc::clone(&seen))),
             access,
             version: "1.2.3",
             default_wait: DEFAULT_WAIT,

@@ -125,6 +125,12 @@ async function drains() {
   await shot("draining-390");
 }
 
+async function board() {
+  assert.equal(await page.locator("#process div", { hasText: "Drain board" }).count(), 0);
+  await ask("board");
+  await shown("#process .bad", "down (foreign data)");
+}
+
 async function lostAndFound() {
   await ask("stop");
   await shown("#lost", "Connection lost. The values below are from ");
@@ -144,6 +150,7 @@ await moves();
 await keyboard();
 await sizesAndSchemes();
 await drains();
+await board();
 await lostAndFound();
 assert.deepEqual(problems, []);
 await browser.close();

@@ -56,6 +56,9 @@ function processView(state, rates) {
     ...(store.unfenced > 0 ? [fact("Unfenced", plural(store.unfenced, "request", "requests"), "bad")] : []),
     ...(store.escrow > 0 ? [fact("Escrow", plural(store.escrow, "slot", "slots"), "warn")] : []),
     fact("Drain", words(state.drain.state), DRAIN_TONES[state.drain.state]),
+    ...(state.drain_board.up ? [] : [
+      fact("Drain board", `down (${words(state.drain_board.last_fault || "not heard yet")})`, "bad"),
+    ]),
   ];
 }
 

@@ -71,4 +71,9 @@ fn the_headline_tells_of_trouble() {
     assert!(text.contains(&format!("store memory learning {fleet}  drain")), "{text}");
     state.store.up = false;
     assert!(render(&state, false).contains("store memory down"));
+    state.drain_board = Some(DrainBoard { up: false, last_fault: Some("foreign_data".into()) });
+    let text = render(&state, false);
+    assert!(text.contains("12 queued)  drain board down [foreign_data]\n"), "{text}");
+    state.drain_board = Some(DrainBoard { up: true, last_fault: Some("timeout".into()) });
+    assert!(!render(&state, false).contains("drain board"), "it answers again");
 }

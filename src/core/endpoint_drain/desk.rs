@@ -28,6 +28,12 @@ pub enum Action {
     Cut(EndpointId),
 }
 
+impl Action {
+    fn stops(&self, endpoint: &EndpointId) -> bool {
+        matches!(self, Self::Stop(one) | Self::Mark(one, _) if one == endpoint)
+    }
+}
+
 /// One endpoint.
 #[derive(Clone, Debug)]
 struct Drain {
@@ -94,6 +100,12 @@ impl Desk {
         drains
     }
 
+    /// Back in service, although nothing is known here of a drain: it may drain elsewhere. Ends
+    /// what was ordered before, once the board has the word.
+    pub fn restore_unheard(&mut self, endpoint: &EndpointId, now: Instant) {
+        self.say(endpoint, Stance::Restored, Duration::ZERO, now);
+    }
+
     /// The endpoint is seen to drain by itself. Nothing new if a word says so already.
     pub fn noticed(&mut self, endpoint: &EndpointId, now: Instant) {
         if !self.drains(endpoint) {
@@ -106,9 +118,9 @@ impl Desk {
         self.drains.get(endpoint).is_some_and(|drain| drain.word.stance.drains())
     }
 
-    /// Whether any endpoint drains.
+    /// Whether any endpoint drains, or the board lacks a word.
     pub fn is_busy(&self) -> bool {
-        self.drains.values().any(|drain| drain.word.stance.drains())
+        self.drains.values().any(|drain| drain.word.stance.drains() || !drain.word.posted)
     }
 
     /// The board answered; its answer was `received` at that time.
@@ -223,6 +235,10 @@ impl Desk {
             Some(drain) => drain.saying(word),
             None => Drain::new(word),
         };
+        if !stance.drains() {
+            // What was only just heard and not yet done would drive requests away for nothing.
+            self.actions.retain(|action| !action.stops(endpoint));
+        }
         self.actions.push(drain.action(endpoint));
         self.drains.insert(endpoint.clone(), drain);
     }

@@ -20,6 +20,9 @@
 //!
 //! * A word that is said here is acted on at once and gets the next version after the highest
 //!   known here. Until the board is seen to have it, it is sent again, unchanged.
+//! * An endpoint that drains nowhere, as far as is known here, is restored only after the board was
+//!   asked, and above the word that it then has. While it cannot be asked, the restoration is said
+//!   all the same, and ends what was ordered before it.
 //! * The board has a word above the base, or another one under the same version: it is followed,
 //!   unless the own word is not yet on the board and was said later. Then the own one is said
 //!   again above it.

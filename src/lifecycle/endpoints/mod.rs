@@ -5,15 +5,18 @@
 //! themselves, what the board says and the time; it stops, serves and cuts endpoints as the rules
 //! say, and tells the board. Everybody else holds an [`EndpointDrainHandle`].
 
+mod asks;
 mod owner;
 #[cfg(test)]
 mod tests;
 
 use crate::core::endpoint_drain::{EndpointDrainState, Stage};
 use crate::core::endpoint_drain_port::{
-    DrainBoard, EndpointDrains, EndpointWait, EndpointsPort, UnknownEndpoint,
+    BoardStatus, DrainBoard, EndpointDrains, EndpointWait, EndpointsPort, Restoration,
+    UnknownEndpoint,
 };
 use crate::core::ids::EndpointId;
+use asks::TOLD;
 use futures::future::BoxFuture;
 use owner::{Owner, States};
 use std::sync::Arc;
@@ -21,9 +24,6 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
-
-/// How long a restoration waits for the board to have the word.
-const TOLD: Duration = Duration::from_secs(1);
 
 /// The handle of all endpoint drains. Clones share it; the last one ends the owner task.
 #[derive(Clone)]
@@ -44,13 +44,24 @@ enum Command {
         at: Instant,
         done: oneshot::Sender<()>,
     },
-    /// Answered with whether it drained.
+    /// Answered within [`TOLD`] of `at`.
     Restore {
         endpoint: EndpointId,
         at: Instant,
-        done: oneshot::Sender<bool>,
+        done: oneshot::Sender<Settled>,
     },
     Close,
+}
+
+/// What was found out for a restoration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Settled {
+    /// It drained; the word that it serves is said.
+    PutBack,
+    /// The board said after the call that it drains nowhere.
+    NotDrained,
+    /// The board did not answer in time; the word that it serves is said unless it drains by now.
+    Unheard,
 }
 
 impl EndpointDrainHandle {
@@ -102,10 +113,10 @@ impl EndpointDrainHandle {
         let _ = acted.await;
     }
 
-    async fn put_back(&self, endpoint: &EndpointId, at: Instant) -> bool {
-        let (done, acted) = oneshot::channel();
+    async fn put_back(&self, endpoint: &EndpointId, at: Instant) -> Settled {
+        let (done, settled) = oneshot::channel();
         let _ = self.0.commands.send(Command::Restore { endpoint: endpoint.clone(), at, done });
-        acted.await.unwrap_or(false)
+        settled.await.unwrap_or(Settled::Unheard)
     }
 
     /// The state of `endpoint` once it `holds`, or at `until`.
@@ -113,11 +124,10 @@ impl EndpointDrainHandle {
         &self,
         endpoint: &EndpointId,
         until: Instant,
-        holds: impl Fn(&EndpointDrainState) -> bool,
+        holds: impl Fn(Option<&EndpointDrainState>) -> bool,
     ) -> Option<EndpointDrainState> {
         let mut states = self.0.states.clone();
-        let met =
-            states.wait_for(|states| states.closing || states.of(endpoint).is_some_and(&holds));
+        let met = states.wait_for(|states| states.closing || holds(states.of(endpoint)));
         let met = timeout_at(until, met).await.ok().and_then(Result::ok);
         let met = met.and_then(|states| states.of(endpoint).cloned());
         met.or_else(|| self.0.states.borrow().of(endpoint).cloned())
@@ -135,8 +145,9 @@ impl EndpointDrains for EndpointDrainHandle {
             let began = Instant::now();
             this.check(&endpoint)?;
             this.order(&endpoint, limit, began).await;
-            let ended =
-                |state: &EndpointDrainState| is_drained(state) || state.state == Stage::Restored;
+            let ended = |state: Option<&EndpointDrainState>| {
+                state.is_some_and(|state| is_drained(state) || state.state == Stage::Restored)
+            };
             let state = this.state_when(&endpoint, began + limit, ended).await;
             let state = state.ok_or_else(|| UnknownEndpoint { known: this.0.endpoints.known() })?;
             Ok(EndpointWait { drained: is_drained(&state), state })
@@ -146,21 +157,35 @@ impl EndpointDrains for EndpointDrainHandle {
     fn restore(
         &self,
         endpoint: EndpointId,
-    ) -> BoxFuture<'static, Result<Option<EndpointDrainState>, UnknownEndpoint>> {
+    ) -> BoxFuture<'static, Result<Restoration, UnknownEndpoint>> {
         let this = self.clone();
         Box::pin(async move {
             let began = Instant::now();
             this.check(&endpoint)?;
-            if !this.put_back(&endpoint, began).await {
-                return Ok(None);
+            let settled = this.put_back(&endpoint, began).await;
+            let posted =
+                |state: Option<&EndpointDrainState>| state.is_none_or(|state| state.posted);
+            let state = this.state_when(&endpoint, began + TOLD, posted).await;
+            if state.as_ref().is_some_and(EndpointDrainState::drains) {
+                return Ok(Restoration::Overruled);
             }
-            Ok(this.state_when(&endpoint, began + TOLD, |state| state.posted).await)
+            Ok(match (settled, posted(state.as_ref())) {
+                (Settled::PutBack, true) => Restoration::Restored,
+                (Settled::PutBack, false) => Restoration::RestoredHere,
+                (Settled::NotDrained, true) => Restoration::NotDrained,
+                // Something else that was said of it is not on the board yet.
+                (Settled::NotDrained, false) | (Settled::Unheard, _) => Restoration::NotKnown,
+            })
         })
     }
 
     fn states(&self) -> Vec<EndpointDrainState> {
         let states = self.0.states.borrow();
         states.by_endpoint.values().filter(|state| state.drains()).cloned().collect()
+    }
+
+    fn board(&self) -> BoardStatus {
+        self.0.states.borrow().board
     }
 }
 

@@ -1,8 +1,9 @@
 //! The task that owns this replica's side of all endpoint drains.
 
-use super::Command;
+use super::asks::Asks;
+use super::{Command, Settled};
 use crate::core::endpoint_drain::{Action, Desk, Dispatch, EndpointDrainState, Stage, View};
-use crate::core::endpoint_drain_port::{DrainBoard, EndpointsPort};
+use crate::core::endpoint_drain_port::{BoardStatus, DrainBoard, EndpointsPort};
 use crate::core::ids::EndpointId;
 use crate::core::quota::StoreFault;
 use futures::future::{BoxFuture, FutureExt};
@@ -18,7 +19,8 @@ const COUNT: Duration = Duration::from_millis(50);
 /// Without a hint, the board is read again after this: while something drains, and else.
 const READ_BUSY: Duration = Duration::from_millis(500);
 const READ_IDLE: Duration = Duration::from_secs(2);
-/// Pause after an exchange without an answer: while something drains, and else.
+/// Pause after an exchange without an answer: while something drains or is to be told or asked,
+/// and else.
 const PAUSE: Duration = Duration::from_millis(100);
 const PAUSE_IDLE: Duration = Duration::from_secs(1);
 /// How long a process that ends tries to have the board know how far it came.
@@ -29,6 +31,7 @@ const LAST_WORD: Duration = Duration::from_millis(500);
 pub(super) struct States {
     /// The board was read.
     pub read: bool,
+    pub board: BoardStatus,
     /// This process ends; nobody should wait for it.
     pub closing: bool,
     pub by_endpoint: BTreeMap<EndpointId, EndpointDrainState>,
@@ -46,6 +49,7 @@ pub(super) struct Owner {
     board: Arc<dyn DrainBoard>,
     inbox: mpsc::UnboundedReceiver<Command>,
     states: watch::Sender<States>,
+    asks: Asks,
     /// What the board was last told and took.
     told: Option<Dispatch>,
     read_at: Instant,
@@ -74,8 +78,8 @@ impl Owner {
         let (states, receiver) = watch::channel(States::default());
         let desk = Desk::new(name, margin);
         let read_at = Instant::now();
-        let (told, closing) = (None, None);
-        (Self { desk, endpoints, board, inbox, states, told, read_at, closing }, receiver)
+        let (asks, told, closing) = (Asks::default(), None, None);
+        (Self { desk, endpoints, board, inbox, states, asks, told, read_at, closing }, receiver)
     }
 
     /// Runs until the last handle is gone.
@@ -83,6 +87,7 @@ impl Owner {
         let mut exchange: Exchange = None;
         loop {
             self.turn();
+            self.give_up();
             if exchange.is_none() {
                 exchange = self.next_exchange();
             }
@@ -167,13 +172,14 @@ impl Owner {
 
     /// The next question to the board, if it is time for one: at once when there is something to
     /// tell, else when it is to be read again.
-    fn next_exchange(&self) -> Exchange {
+    fn next_exchange(&mut self) -> Exchange {
         let now = Instant::now();
         let dispatch = self.dispatch();
-        let news = self.has_news(&dispatch);
+        let news = self.has_news(&dispatch) || self.asks.are_unsent();
         let failing = self.told.is_none() && now < self.read_at;
         let due = now >= self.read_at || (news && !failing);
         due.then(|| {
+            self.asks.send();
             let (board, said) = (Arc::clone(&self.board), dispatch.clone());
             (dispatch, async move { board.exchange(said).await }.boxed())
         })
@@ -197,6 +203,7 @@ impl Owner {
         let reading = exchange.is_some();
         let next = if busy { (now + COUNT).min(self.read_at.max(now)) } else { self.read_at };
         let next = if reading || next <= now { now + COUNT } else { next };
+        let next = self.asks.next().map_or(next, |over| next.min(over));
         let answer = async {
             match exchange {
                 Some((_, answer)) => answer.await,
@@ -222,9 +229,14 @@ impl Owner {
                 let _ = done.send(());
             }
             Command::Restore { endpoint, at, done } => {
-                let drained = self.desk.restore(&endpoint, at.into_std());
-                self.turn();
-                let _ = done.send(drained);
+                if self.desk.restore(&endpoint, at.into_std()) {
+                    self.turn();
+                    let _ = done.send(Settled::PutBack);
+                } else {
+                    self.asks.push(endpoint, at, done);
+                    // Also in the pause after a failure.
+                    self.read_at = Instant::now();
+                }
             }
             Command::Close => {
                 self.closing.get_or_insert(Instant::now() + LAST_WORD);
@@ -232,21 +244,47 @@ impl Owner {
         }
     }
 
+    /// Restorations whose time is over, and those after which something drained here, wait no
+    /// longer for the board.
+    fn give_up(&mut self) {
+        let (now, closing, desk) = (Instant::now(), self.closing.is_some(), &self.desk);
+        let over =
+            self.asks.take(|ask| closing || ask.until() <= now || desk.drains(&ask.endpoint));
+        if over.is_empty() {
+            return;
+        }
+        for ask in &over {
+            if !self.desk.drains(&ask.endpoint) {
+                self.desk.restore_unheard(&ask.endpoint, ask.at.into_std());
+            }
+        }
+        self.turn();
+        over.into_iter().for_each(|ask| ask.settle(Settled::Unheard));
+    }
+
     fn answered(&mut self, sent: Option<Dispatch>, answer: Result<View, StoreFault>) {
         let now = Instant::now();
         match answer {
             Ok(view) => {
                 self.desk.heard(view, now.into_std());
+                let desk = &mut self.desk;
+                let settled = self.asks.answered(|endpoint| desk.restore(endpoint, now.into_std()));
                 self.told = sent;
                 self.read_at = now + self.pause();
                 self.turn();
-                self.states.send_modify(|states| states.read = true);
+                self.states.send_modify(|states| {
+                    states.read = true;
+                    states.board.up = true;
+                });
+                settled.into_iter().for_each(|(ask, settled)| ask.settle(settled));
             }
-            Err(_) => {
+            Err(fault) => {
                 self.desk.lost();
                 self.told = None;
-                let pause = if self.desk.is_busy() { PAUSE } else { PAUSE_IDLE };
-                self.read_at = now + jittered(pause);
+                let busy = self.desk.is_busy() || self.asks.are_any();
+                self.read_at = now + jittered(if busy { PAUSE } else { PAUSE_IDLE });
+                let board = BoardStatus { up: false, last_fault: Some(fault) };
+                self.states.send_modify(|states| states.board = board);
             }
         }
     }

@@ -1,5 +1,7 @@
 //! The owner in paused time, over endpoints and a board that the test controls.
 
+mod restore;
+
 use super::*;
 use crate::core::endpoint_drain::{Board, Dispatch, Seen, View};
 use crate::core::ids::ReplicaId;
@@ -79,11 +81,19 @@ impl EndpointsPort for Engine {
     }
 }
 
-/// A board of one replica that can be out of reach.
+/// A board of one replica that can be out of reach, or answer late. It never hints.
 #[derive(Default)]
 struct Near {
     board: Mutex<(Board, u64)>,
     away: Mutex<bool>,
+    /// From the execution of an exchange to its answer.
+    slow: Mutex<Duration>,
+}
+
+impl Near {
+    fn set_away(&self, away: bool) {
+        *lock(&self.away) = away;
+    }
 }
 
 impl DrainBoard for Near {
@@ -92,12 +102,17 @@ impl DrainBoard for Near {
             if *lock(&self.away) {
                 return Err(StoreFault::Timeout);
             }
-            let me = ReplicaId::from("me");
-            let (board, number) = &mut *lock(&self.board);
-            *number += 1;
-            let live = Some(vec![me.clone()]);
-            let now = Instant::now().into_std();
-            Ok(board.exchange((Some(&me), *number), &dispatch, live, now))
+            let view = {
+                let me = ReplicaId::from("me");
+                let (board, number) = &mut *lock(&self.board);
+                *number += 1;
+                let live = Some(vec![me.clone()]);
+                let now = Instant::now().into_std();
+                board.exchange((Some(&me), *number), &dispatch, live, now)
+            };
+            let slow = *lock(&self.slow);
+            tokio::time::sleep(slow).await;
+            Ok(view)
         })
     }
 
@@ -161,13 +176,13 @@ async fn what_is_left_is_cut_once_its_time_is_over() {
 #[tokio::test(start_paused = true)]
 async fn without_the_board_it_stops_here_and_promises_nothing() {
     let (port, board) = (Engine::with(0), Arc::<Near>::default());
-    *lock(&board.away) = true;
+    board.set_away(true);
     let drains = start(&port, &board);
     assert!(!drains.ready(seconds(1)).await);
     let late = drains.drain(engine(), seconds(5)).await.unwrap();
     assert_eq!(port.asked(), ["stop"]);
     assert!(!late.drained && !late.state.posted && !late.state.fleet_known, "{late:?}");
-    *lock(&board.away) = false;
+    board.set_away(false);
     assert!(drains.drain(engine(), seconds(5)).await.unwrap().drained);
 }
 
@@ -177,12 +192,11 @@ async fn a_restoration_ends_the_waits_and_does_not_look_like_a_drain_of_its_own(
     let drains = start(&port, &board);
     let waiting = tokio::spawn(drains.drain(engine(), seconds(80)));
     tokio::time::sleep(seconds(1)).await;
-    let state = drains.restore(engine()).await.unwrap().expect("it drained");
-    assert!(state.posted);
+    assert_eq!(drains.restore(engine()).await, Ok(Restoration::Restored));
     assert!(waiting.await.unwrap().unwrap().was_restored());
     tokio::time::sleep(seconds(5)).await;
     assert_eq!((port.asked(), drains.states()), (vec!["stop", "serve"], Vec::new()));
-    assert_eq!(drains.restore(engine()).await, Ok(None));
+    assert_eq!(drains.restore(engine()).await, Ok(Restoration::NotDrained));
 }
 
 #[tokio::test(start_paused = true)]
@@ -231,7 +245,7 @@ async fn a_process_that_ends_after_its_last_request_says_drained() {
 #[tokio::test(start_paused = true)]
 async fn a_process_that_ends_without_the_board_does_not_stay_for_it() {
     let (port, board) = (Engine::with(1), Arc::<Near>::default());
-    *lock(&board.away) = true;
+    board.set_away(true);
     let drains = start(&port, &board);
     let waiting = draining(&drains).await;
     lock(&port.seen).in_flight = 0;

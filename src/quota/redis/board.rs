@@ -103,7 +103,7 @@ impl RedisBoard {
         let connected = link::connect(target, channel, None, self.watch).await?;
         let Connected { link, hints, deaf, watch } = connected;
         if let Some(fault) = deaf {
-            self.journal.deaf(&fault);
+            self.journal.deaf(&fault, "drains are heard of up to two seconds later");
         }
         let cluster = *self.target.form() == RedisForm::Cluster;
         let hearing = tokio::spawn(hear(hints, cluster, Arc::clone(&self.bell)));

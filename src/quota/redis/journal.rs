@@ -54,15 +54,11 @@ impl Journal {
         lock(&self.told).clear();
     }
 
-    /// Hints cannot be heard.
-    pub fn deaf(&self, fault: &Fault) {
+    /// Hints cannot be heard; what that `costs`.
+    pub fn deaf(&self, fault: &Fault, costs: &str) {
         let (server, error) = (&self.server, &fault.text);
-        tracing::warn!(
-            %error, %server, channel = self.key,
-            remedy = "grant the user +subscribe and the channel: without hints, waiting for others \
-                      takes up to half a second longer",
-            "quota store: no subscription"
-        );
+        let remedy = format!("grant the user +subscribe and the channel: without hints, {costs}");
+        tracing::warn!(%error, %server, channel = self.key, remedy, "quota store: no subscription");
     }
 
     /// Something became of this replica.

@@ -172,7 +172,8 @@ impl Owner {
         match result {
             Ok(Connected { link, hints, deaf, watch }) => {
                 if let Some(fault) = deaf {
-                    self.shared.journal.deaf(&fault);
+                    let costs = "waiting for others takes up to half a second longer";
+                    self.shared.journal.deaf(&fault, costs);
                 }
                 state.serial += 1;
                 state.silent = 0;

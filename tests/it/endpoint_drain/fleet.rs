@@ -8,15 +8,15 @@ use std::time::Instant;
 const LEASE: Duration = Duration::from_secs(2);
 
 /// Replicas that share a Redis and engines.
-struct Fleet {
-    redis: RedisServer,
-    gates: Vec<Gate>,
+pub(super) struct Fleet {
+    pub redis: RedisServer,
+    pub gates: Vec<Gate>,
     leaving: Engine,
     staying: Engine,
 }
 
 impl Fleet {
-    async fn start(replicas: usize) -> Self {
+    pub async fn start(replicas: usize) -> Self {
         let (leaving, staying) = (engine().await, engine().await);
         let mut fleet =
             Self { redis: RedisServer::start(&[]), gates: Vec::new(), leaving, staying };
@@ -33,10 +33,14 @@ impl Fleet {
         fleet
     }
 
-    async fn join(&mut self) {
+    pub async fn join(&mut self) {
+        self.join_by(&self.redis.url()).await;
+    }
+
+    /// One more replica, which knows the Redis by this URL.
+    pub async fn join_by(&mut self, url: &str) {
         let store = format!(
-            "quota: {{store: redis, redis: {{url: \"{}\"}}, replica_lease: {}ms, operation_timeout: 400ms}}",
-            self.redis.url(),
+            "quota: {{store: redis, redis: {{url: \"{url}\"}}, replica_lease: {}ms, operation_timeout: 400ms}}",
             LEASE.as_millis()
         );
         let engines = [self.leaving.addr(), self.staying.addr()];
@@ -44,7 +48,7 @@ impl Fleet {
     }
 
     /// A stream of this replica on the engine that will leave.
-    async fn stream(&self, replica: usize) -> Call {
+    pub async fn stream(&self, replica: usize) -> Call {
         let gate = &self.gates[replica];
         let before = self.leaving.stats().in_flight;
         eventually("a stream on the leaving engine", || async {
@@ -57,7 +61,7 @@ impl Fleet {
         .await
     }
 
-    fn endpoint(&self) -> SocketAddr {
+    pub fn endpoint(&self) -> SocketAddr {
         self.leaving.addr()
     }
 }

@@ -6,6 +6,7 @@ mod cli;
 mod fleet;
 mod gateway;
 mod passive;
+mod restore;
 
 use crate::support::{Api, Call, Gate, Proto, Setup, eventually};
 use serde_json::Value;

@@ -26,6 +26,8 @@ enum Step {
     },
     Restore {
         at: usize,
+        /// The board cannot be asked.
+        unheard: bool,
     },
     /// The engine's drain answer.
     Answer {
@@ -61,7 +63,7 @@ fn step() -> impl Strategy<Value = Step> {
     ];
     prop_oneof![
         2 => (at.clone(), 1_u64..50).prop_map(|(at, wait)| Step::Order { at, wait }),
-        1 => at.clone().prop_map(|at| Step::Restore { at }),
+        2 => (at.clone(), any::<bool>()).prop_map(|(at, unheard)| Step::Restore { at, unheard }),
         1 => at.clone().prop_map(|at| Step::Answer { at }),
         8 => (at.clone(), fate).prop_map(|(at, fate)| Step::Exchange { at, fate }),
         2 => (0_usize..8).prop_map(|which| Step::Deliver { which }),
@@ -150,7 +152,7 @@ impl World {
             return;
         }
         let (Step::Order { at, .. }
-        | Step::Restore { at }
+        | Step::Restore { at, .. }
         | Step::Answer { at }
         | Step::Exchange { at, .. }
         | Step::Begin { at }
@@ -174,6 +176,10 @@ impl World {
                 }
             }
             Step::Restore { .. } if replica.desk.restore(&engine, now) => {
+                self.last = Some((false, at));
+            }
+            Step::Restore { unheard: true, .. } => {
+                replica.desk.restore_unheard(&engine, now);
                 self.last = Some((false, at));
             }
             Step::Answer { .. } if replica.phase == EndpointPhase::Ready => {

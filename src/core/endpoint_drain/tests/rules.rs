@@ -145,6 +145,37 @@ fn a_late_old_order_does_not_drain_again() {
 }
 
 #[test]
+fn what_is_heard_and_restored_at_once_drives_nobody_away() {
+    let mut rig = Rig::new(&["a", "b"]);
+    let (mut a, mut b) = (Desk::new("a", MARGIN), Desk::new("b", MARGIN));
+    a.order(&engine(), secs(80), rig.at(0));
+    rig.exchange("a", &mut a, 0, running(0));
+    let view = rig.board.exchange((None, 0), &Dispatch::default(), None, rig.at(1));
+    b.heard(view, rig.at(1));
+    assert!(b.restore(&engine(), rig.at(1)));
+    assert_eq!(b.take_actions(), [Action::Serve(engine())]);
+    rig.exchange("b", &mut b, 1, running(1));
+    assert_eq!(rig.exchange("a", &mut a, 2, running(0)), [Action::Serve(engine())]);
+}
+
+#[test]
+fn a_restoration_of_what_was_not_heard_ends_orders_before_it_and_none_after_it() {
+    for (ordered, drains) in [(0, false), (2, true)] {
+        let mut rig = Rig::new(&["a", "b"]);
+        let (mut a, mut b) = (Desk::new("a", MARGIN), Desk::new("b", MARGIN));
+        a.order(&engine(), secs(80), rig.at(ordered));
+        b.restore_unheard(&engine(), rig.at(1));
+        assert!(b.is_busy(), "the board is to be told");
+        rig.exchange("a", &mut a, 3, running(0));
+        for second in 4..6 {
+            rig.exchange("b", &mut b, second, running(0));
+        }
+        rig.exchange("a", &mut a, 6, running(0));
+        assert_eq!([a.drains(&engine()), b.drains(&engine())], [drains; 2], "at {ordered}");
+    }
+}
+
+#[test]
 fn what_the_board_forgot_is_said_again() {
     let mut rig = Rig::new(&["a", "b"]);
     let (mut a, mut b) = (Desk::new("a", MARGIN), Desk::new("b", MARGIN));
