@@ -49,8 +49,15 @@ fn warnings_alone_pass() {
 
 #[test]
 fn a_folder_and_standard_input_are_read() {
-    let output = check(&["--manifests", &path("right")], "");
+    let folder = tempfile::tempdir().unwrap();
+    for (name, to) in [("list.yaml", "a.yaml"), ("streamgate.yaml", "b.yml")] {
+        std::fs::copy(fixture("right").join(name), folder.path().join(to)).unwrap();
+    }
+    let output = check(&["--manifests", folder.path().to_str().unwrap()], "");
     assert_eq!(output.status.code(), Some(0), "{}", stdout(&output));
+    for workload in ["Deployment llm/vllm, ", "Deployment llm/streamgate, "] {
+        assert!(stdout(&output).contains(workload), "{}", stdout(&output));
+    }
     let text = std::fs::read_to_string(fixture("wrong/grace-too-short.yaml")).unwrap();
     let output = check(&["--manifests", "-"], &text);
     assert_eq!(output.status.code(), Some(1));

@@ -31,10 +31,11 @@ pub(super) fn build(
         files.writable("records.path", path);
     }
     let token = raw.admin_token_file.as_deref();
+    let token = token.and_then(|path| files.secret("admin.token_file", path));
     let tenants = raw.tenants.into_iter();
     Config {
         revision,
-        admin: Admin { token: token.and_then(|path| files.secret("admin.token_file", path)) },
+        admin: Admin { token, token_file: raw.admin_token_file },
         pools: raw.pools.into_iter().map(|pool| Arc::new(pools::build(pool, &files))).collect(),
         tenants: tenants.map(|t| Arc::new(tenants::build(t.value, revision))).collect(),
         anonymous: (raw.anonymous != REJECT).then(|| TenantId::from(raw.anonymous)),

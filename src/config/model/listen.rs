@@ -40,6 +40,8 @@ pub struct Admin {
     /// Bearer token that calls which change something need unless they come from loopback.
     /// `None`: only loopback may change anything.
     pub token: Option<Secret>,
+    /// The file that holds it.
+    pub token_file: Option<PathBuf>,
 }
 
 /// The largest request that is accepted, and how much of requests is held at once, in bytes.

@@ -55,6 +55,12 @@ pub(in crate::check::manifests) struct Service {
     pub selector: Selector,
     /// Each pod has a name and an address of its own.
     pub headless: bool,
+    /// Its address, if it is written.
+    pub address: Option<String>,
+    /// The name that it stands for instead of pods.
+    pub external: Option<String>,
+    /// A load balancer of a cloud leads to it.
+    pub balanced: bool,
     pub publishes_not_ready: bool,
     pub ports: Vec<ServicePort>,
 }
@@ -78,9 +84,13 @@ impl Service {
             let number = port.whole("port", 1..=65535);
             Some(ServicePort { name: port.text("name"), number, target, key: port.key(key) })
         };
+        let address = view.text("spec.clusterIP");
         Self {
             selector: Selector::plain(view, "spec.selector"),
-            headless: view.text("spec.clusterIP").as_deref() == Some("None"),
+            headless: address.as_deref() == Some("None"),
+            external: view.text("spec.externalName"),
+            balanced: view.text("spec.type").as_deref() == Some("LoadBalancer"),
+            address,
             publishes_not_ready: view.flag("spec.publishNotReadyAddresses"),
             ports: view.list("spec.ports").iter().filter_map(port).collect(),
             path: view.path.clone(),

@@ -2,8 +2,10 @@
 //! 404 to any other.
 
 use super::Behind;
+use super::directory::{Directory, Meaning};
+use super::front::host;
 use crate::check::manifests::command::Part;
-use crate::check::manifests::objects::{Container, Objects, Port, Service, Workload};
+use crate::check::manifests::objects::{Container, Port, Workload};
 use crate::config::{Discovery, Pool, PoolKind};
 use crate::core::discovery::PortRef;
 use std::fmt;
@@ -28,24 +30,34 @@ enum Known {
     Found(Option<u64>),
 }
 
-/// Report an endpoint that none of the pools has that `engine` may be behind.
-pub(super) fn check(engine: &Workload, container: &Container, parts: &[Part], behind: &Behind<'_>) {
+/// Report an endpoint that none of the pools has that `engine` may be behind, and one that is not
+/// of the pod alone whose hook it is. Whether it is neither.
+pub(super) fn check(
+    engine: &Workload,
+    container: &Container,
+    parts: &[Part],
+    behind: &Behind<'_>,
+) -> bool {
     let pieces = pieces(parts, container);
+    known(engine, container, &pieces, behind) && alone(engine, container, &pieces, behind)
+}
+
+fn known(engine: &Workload, container: &Container, pieces: &[Piece], behind: &Behind<'_>) -> bool {
     let mut known = Vec::new();
     for (_, index, pool) in behind.pools(engine).0 {
         // Behind a gateway every pod that it has named can be drained.
         if pool.kind == PoolKind::Gateway {
-            return;
+            return true;
         }
-        let endpoints = endpoints(pool, engine, container, behind.objects);
-        if endpoints.iter().any(|one| one.fits(&pieces, engine)) {
-            return;
+        let endpoints = endpoints(pool, engine, container, &behind.directory);
+        if endpoints.iter().any(|one| one.fits(pieces, engine)) {
+            return true;
         }
         let names: Vec<_> = endpoints.iter().map(ToString::to_string).collect();
         known.push(format!("pools[{index}] has {}", names.join(", ")));
     }
     if known.is_empty() {
-        return;
+        return true;
     }
     let named: String = pieces.iter().map(ToString::to_string).collect();
     container.scope.error(
@@ -57,24 +69,65 @@ pub(super) fn check(engine: &Workload, container: &Container, parts: &[Part], be
         ),
         "name the endpoint as the pool does: pods that are listed by their names, pods that are found by `status.podIP`, and the port of the pool",
     );
+    false
+}
+
+/// Every pod has the same hook: what it writes without a variable is the same for all of them.
+fn alone(engine: &Workload, container: &Container, pieces: &[Piece], behind: &Behind<'_>) -> bool {
+    let [Piece::Text(endpoint)] = pieces else { return true };
+    let count = |replicas: Option<u32>| match replicas {
+        Some(count) => format!("{count} pods"),
+        None => "pods, as many as an autoscaler makes them (`replicas` is not written),".to_owned(),
+    };
+    let pods = service(endpoint, engine, behind);
+    let problem = match (pods, engine.replicas) {
+        (Some(pods), _) if pods.is_none_or(|pods| pods > 1) => format!(
+            "the hook of one pod drains {endpoint}, a Service with {} behind it: it takes all of them out of service",
+            count(pods)
+        ),
+        (_, replicas) if replicas.is_none_or(|replicas| replicas > 1) => format!(
+            "each of the {} of this workload drains {endpoint}: one that stops takes another out of service and stays in service itself",
+            count(replicas)
+        ),
+        _ => return true,
+    };
+    container.scope.error(
+        "hook-drains-others",
+        &container.key("lifecycle.preStop"),
+        problem,
+        "let each pod drain its own endpoint: `$(POD_NAME).SERVICE:PORT` of a StatefulSet that is listed, `$(POD_IP):PORT` of pods that are found (`discovery`)",
+    );
+    false
+}
+
+/// If an endpoint is a Service, how many pods it has, if that is written.
+fn service(endpoint: &str, engine: &Workload, behind: &Behind<'_>) -> Option<Option<u32>> {
+    let pools = behind.pools(engine).0;
+    let namespace = pools.first().and_then(|(front, ..)| front.namespace());
+    let namespace = namespace.unwrap_or(&engine.id.namespace);
+    let directory = &behind.directory;
+    let meanings = Meaning::all(host(endpoint)).filter(|meaning| meaning.pod.is_none());
+    let mut services = meanings.flat_map(|Meaning { service, namespace: own, .. }| {
+        directory.named(service, Some(own.unwrap_or(namespace)))
+    });
+    let selected = directory.selected(services.next()?).iter();
+    let mut replicas = selected.map(|index| directory.workload(*index).replicas);
+    Some(replicas.try_fold(0_u32, |all, one| Some(all.saturating_add(one?))))
 }
 
 fn endpoints(
     pool: &Pool,
     engine: &Workload,
     container: &Container,
-    objects: &Objects,
+    directory: &Directory<'_>,
 ) -> Vec<Known> {
     let found = pool.discovery.as_ref().map(|discovery| {
         Known::Found(match discovery {
             Discovery::Dns(name) => name.rsplit_once(':').and_then(|(_, port)| port.parse().ok()),
             Discovery::Kubernetes { port: PortRef::Number(port), .. } => Some(u64::from(*port)),
             Discovery::Kubernetes { port: PortRef::Name(name), service, .. } => {
-                let is = |one: &&Service| {
-                    one.id.name == *service && one.id.namespace == engine.id.namespace
-                };
-                let service = objects.services.iter().find(is);
-                let mut ports = service.into_iter().flat_map(|service| &service.ports);
+                let service = directory.named(service, Some(&engine.id.namespace)).next();
+                let mut ports = service.into_iter().flat_map(|one| &directory.service(one).ports);
                 let port = ports.find(|port| port.name.as_ref() == Some(name));
                 port.and_then(|port| match &port.target {
                     Port::Number(number) => Some(*number),
@@ -93,16 +146,14 @@ impl Known {
             Self::Listed(endpoint) => fits(pieces, endpoint, engine),
             Self::Found(port) => {
                 let Some(named) = port_of(pieces) else { return true };
-                // One address stands for all of them, unless the hook writes one.
-                let host = match pieces {
-                    [Piece::Text(text)] => text.parse().ok().map(|at: SocketAddr| at.ip()),
-                    _ => Some(IpAddr::from([10, 0, 0, 7])),
-                };
                 let port = port.unwrap_or(named);
-                host.is_some_and(|host| match host {
-                    IpAddr::V4(host) => fits(pieces, &format!("{host}:{port}"), engine),
-                    IpAddr::V6(host) => fits(pieces, &format!("[{host}]:{port}"), engine),
-                })
+                if let [Piece::Text(text)] = pieces {
+                    return named == port && text.parse::<SocketAddr>().is_ok();
+                }
+                // One address of each family stands for all of them.
+                ["10.0.0.7", "[fd00::7]"]
+                    .iter()
+                    .any(|host| fits(pieces, &format!("{host}:{port}"), engine))
             }
         }
     }
@@ -114,25 +165,54 @@ fn port_of(pieces: &[Piece]) -> Option<u64> {
     last.rsplit_once(':')?.1.parse().ok()
 }
 
-/// Whether `endpoint` may be what `pieces` become.
+/// No address is longer.
+const LONGEST_ADDRESS: usize = 45;
+
+/// Whether `endpoint` may be what `pieces` become: which places of it each piece may end at, if
+/// the ones before it end where they may.
 fn fits(pieces: &[Piece], endpoint: &str, engine: &Workload) -> bool {
-    let Some((first, rest)) = pieces.split_first() else { return endpoint.is_empty() };
-    let ends = || endpoint.char_indices().map(|(at, c)| at + c.len_utf8());
-    let some = |is: &dyn Fn(&str) -> bool| {
-        ends().any(|end| is(&endpoint[..end]) && fits(rest, &endpoint[end..], engine))
-    };
-    match first {
-        Piece::Text(text) => {
-            endpoint.strip_prefix(text.as_str()).is_some_and(|after| fits(rest, after, engine))
+    let mut ends = vec![false; endpoint.len() + 1];
+    ends[0] = true;
+    for piece in pieces {
+        let mut next = vec![false; endpoint.len() + 1];
+        for start in (0..ends.len()).filter(|start| ends[*start]) {
+            let rest = &endpoint[start..];
+            match piece {
+                Piece::Text(text) if rest.starts_with(text.as_str()) => {
+                    next[start + text.len()] = true;
+                }
+                Piece::Text(_) => {}
+                Piece::Address => {
+                    let parts = places(rest).take_while(|end| *end <= LONGEST_ADDRESS);
+                    parts
+                        .filter(|end| rest[..*end].parse::<IpAddr>().is_ok())
+                        .for_each(|end| next[start + end] = true);
+                }
+                Piece::Pod => ordinals(rest, engine).for_each(|end| next[start + end] = true),
+                Piece::Open => {
+                    places(rest).for_each(|end| next[start + end] = true);
+                    // Nothing before this place can add to that.
+                    break;
+                }
+            }
         }
-        Piece::Address => some(&|part| part.trim_matches(['[', ']']).parse::<IpAddr>().is_ok()),
-        Piece::Pod => some(&|part| {
-            let ordinal = part.strip_prefix(engine.id.name.as_str());
-            let ordinal = ordinal.and_then(|rest| rest.strip_prefix('-'));
-            ordinal.is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-'))
-        }),
-        Piece::Open => some(&|_| true),
+        ends = next;
     }
+    ends[endpoint.len()]
+}
+
+/// Where a part of `text` may end.
+fn places(text: &str) -> impl Iterator<Item = usize> {
+    text.char_indices().map(|(at, _)| at).chain([text.len()])
+}
+
+/// Where the name of a pod of `engine` may end that `text` begins with.
+fn ordinals(text: &str, engine: &Workload) -> impl Iterator<Item = usize> {
+    let rest = text.strip_prefix(engine.id.name.as_str());
+    let rest = rest.and_then(|rest| rest.strip_prefix('-')).unwrap_or_default();
+    let before = text.len() - rest.len();
+    let name = rest.bytes().take_while(|b| b.is_ascii_alphanumeric() || *b == b'-').count();
+    (1..=name).map(move |end| before + end)
 }
 
 fn pieces(parts: &[Part], container: &Container) -> Vec<Piece> {

@@ -1,10 +1,13 @@
 //! vLLM.
 
+use super::hook::{Proof, Reading};
 use super::{Behind, deadline, grace_remedy, hook, probes};
 use crate::check::manifests::command::{EngineCommand, Image, Launch, Number, Version};
 use crate::check::manifests::objects::{Container, Workload};
 use crate::check::manifests::report::Timeline;
-use crate::core::budget::{ENGINE_KEEP_ALIVE, EngineBudget, Rule, Seconds, TEARDOWN, Violation};
+use crate::core::budget::{
+    ENGINE_KEEP_ALIVE, EngineBudget, Moment, Rule, Seconds, TEARDOWN, Violation,
+};
 use std::time::Duration;
 
 /// The first release that knows `--shutdown-timeout`.
@@ -20,7 +23,7 @@ pub(super) fn check(
     launch(container, command);
     servers(container, command);
     probes::engine(container);
-    let hook = hook::engine(workload, container, behind);
+    let Reading { hook, proves } = hook::engine(workload, container, behind);
     let keep_alive = number(container, &command.keep_alive, "env", "VLLM_HTTP_TIMEOUT_KEEP_ALIVE");
     let engine = keep_alive.map_or(ENGINE_KEEP_ALIVE, Duration::from_secs);
     let timeout = timeout(container, command);
@@ -32,7 +35,7 @@ pub(super) fn check(
     };
     let budget = EngineBudget {
         grace: workload.grace.0,
-        hook: hook.unwrap_or_default(),
+        hook,
         shutdown_timeout,
         cut: cuts.iter().filter_map(|pool| pool.cut.after_sigterm()).min(),
     };
@@ -40,10 +43,10 @@ pub(super) fn check(
     // What cannot be told was reported as that.
     violations.retain(|violation| match violation.rule {
         Rule::EngineAborts => timeout.is_some(),
-        Rule::EnginePropagation => hook.is_some(),
+        Rule::EnginePropagation => proves == Proof::Waits,
         _ => true,
     });
-    if timeout.is_some_and(|timeout| timeout > 0) {
+    if timeout.is_some_and(|timeout| timeout > 0) && proves == Proof::Waits {
         violations.extend(behind.demands.total.and_then(|total| budget.stream(total)));
     }
     violations.extend(EngineBudget::keep_alive(behind.demands.upstream_idle, engine));
@@ -51,14 +54,18 @@ pub(super) fn check(
         report(workload, container, &budget, violation);
     }
     deadline::check(container, &budget, &cuts);
-    Timeline::new(
-        workload,
-        container,
-        "vLLM",
-        budget.grace,
-        budget.timeline(),
-        budget.longest_stream(),
-    )
+    let (moments, longest) = match proves {
+        Proof::Waits | Proof::Length => (budget.timeline(), budget.longest_stream()),
+        Proof::Nothing => (unknown(budget.grace), Duration::ZERO),
+    };
+    Timeline::new(workload, container, "vLLM", budget.grace, moments, longest)
+}
+
+/// What happens when with a hook that nobody can read.
+fn unknown(grace: Duration) -> Vec<Moment> {
+    let begin = "deleted; what preStop waits for cannot be told, nor when SIGTERM comes";
+    let end = "SIGKILL, if the container still runs";
+    vec![Moment { at: Duration::ZERO, event: begin }, Moment { at: grace, event: end }]
 }
 
 fn report(

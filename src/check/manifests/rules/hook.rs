@@ -1,27 +1,54 @@
 //! preStop hooks.
 
-use super::{Behind, address, endpoint};
+use super::{Behind, address, endpoint, replicas};
 use crate::check::manifests::command::{Drained, HookReading, What, read_get_hook, read_hook};
 use crate::check::manifests::objects::{Container, Handler, PreStop, Workload};
 use crate::core::budget::Hook;
 use std::time::Duration;
 
-/// What the hook of an engine is; nothing at all if there is none. `None`: it cannot be told, or
-/// drains nothing, and that is reported.
-pub(super) fn engine(
-    workload: &Workload,
-    container: &Container,
-    behind: &Behind<'_>,
-) -> Option<Hook> {
-    let (hook, drained) = read(container)?;
-    let Some(Drained { what, at }) = drained else { return Some(hook) };
-    let What::Endpoint(parts) = what else {
-        useless(container, "it drains a replica of Streamgate, and takes no engine out of service");
-        return None;
+/// What is known of the hook of an engine. Everything that is not as it should be was reported.
+pub(super) struct Reading {
+    pub hook: Hook,
+    pub proves: Proof,
+}
+
+/// What a hook proves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Proof {
+    /// What it waits for.
+    Waits,
+    /// How long it takes at most: its call drains nothing, or not everything.
+    Length,
+    /// Nothing.
+    Nothing,
+}
+
+/// The hook of an engine; one that does nothing if there is none.
+pub(super) fn engine(workload: &Workload, container: &Container, behind: &Behind<'_>) -> Reading {
+    let Some((hook, drained)) = read(container) else {
+        return Reading { hook: Hook::default(), proves: Proof::Nothing };
     };
-    endpoint::check(workload, container, &parts, behind);
-    address::check(workload, container, &at, behind);
-    Some(hook)
+    let drains = match drained {
+        None => true,
+        Some(Drained { what: What::Replica, .. }) => {
+            let why = "it drains a replica of Streamgate, and takes no engine out of service";
+            useless(container, why);
+            false
+        }
+        // Each of them says what it finds.
+        Some(Drained { what: What::Endpoint(parts), at }) => [
+            endpoint::check(workload, container, &parts, behind),
+            address::check(workload, container, &at, behind),
+            replicas::check(workload, container, behind),
+        ]
+        .iter()
+        .all(|right| *right),
+    };
+    if drains {
+        return Reading { hook, proves: Proof::Waits };
+    }
+    let perhaps = hook.longest().saturating_sub(hook.sleeps);
+    Reading { hook: Hook { perhaps, call: None, ..hook }, proves: Proof::Length }
 }
 
 /// What a hook of the ingress waits before the drain. A hook that begins the drain itself waits

@@ -1,18 +1,15 @@
 //! Streamgate itself.
 
 use super::settings::Settings;
-use super::{grace_remedy, hook, probes};
+use super::{Gate, grace_remedy, hook, probes};
 use crate::check::manifests::objects::{Container, Handler, PreStop, Workload};
 use crate::check::manifests::report::Timeline;
 use crate::core::budget::{IngressBudget, Rule, Seconds, Violation};
 
 /// `None`: its configuration is in error, and that is reported; with other values it would have
 /// another budget.
-pub(super) fn check(
-    workload: &Workload,
-    container: &Container,
-    settings: &Settings,
-) -> Option<Timeline> {
+pub(super) fn check(gate: &Gate<'_>) -> Option<Timeline> {
+    let Gate { workload, container, settings } = gate;
     let drain = settings.drain();
     let budget = IngressBudget {
         grace: workload.grace.0,

@@ -3,6 +3,7 @@
 
 mod address;
 mod deadline;
+mod directory;
 mod disruption;
 mod endpoint;
 mod engine;
@@ -10,6 +11,7 @@ mod front;
 mod hook;
 mod ingress;
 mod probes;
+mod replicas;
 mod rollout;
 mod service;
 mod settings;
@@ -20,7 +22,8 @@ use super::command::{self, EngineCommand, IngressCommand};
 use super::objects::{Container, Objects, Workload};
 use super::report::Timeline;
 use crate::config::{Pool, Timeouts};
-use front::{Front, PoolCut};
+use directory::Directory;
+use front::{Front, PoolCut, Ways};
 use settings::Settings;
 use std::time::Duration;
 
@@ -77,34 +80,60 @@ impl From<Timeouts> for Demands {
     }
 }
 
+/// A replica of the ingress, and the configuration it runs with.
+struct Gate<'o> {
+    workload: &'o Workload,
+    container: &'o Container,
+    settings: Settings,
+}
+
 /// What stands in front of the engines.
 struct Behind<'o> {
     demands: Demands,
+    gates: &'o [Gate<'o>],
     fronts: Vec<Front<'o>>,
-    /// Replicas of the ingress, with the port of their admin API.
-    gates: Vec<(&'o Workload, &'o Container, u16)>,
-    engines: Vec<&'o Workload>,
-    objects: &'o Objects,
+    ways: Ways,
+    directory: Directory<'o>,
 }
 
-impl Behind<'_> {
+impl<'o> Behind<'o> {
+    fn of(
+        subjects: &[Subject<'o>],
+        gates: &'o [Gate<'o>],
+        objects: &'o Objects,
+        fallback: &Fallback<'o>,
+    ) -> Self {
+        let timeouts = gates.iter().map(|gate| gate.settings.timeouts());
+        let demands = Demands::of(timeouts).unwrap_or_else(|| fallback.timeouts().into());
+        let mut fronts: Vec<_> = gates.iter().filter_map(Front::of).collect();
+        if gates.is_empty() {
+            fronts.extend(fallback.config.map(Front::elsewhere));
+        }
+        let directory = Directory::of(objects);
+        let mut runs = vec![false; objects.workloads.len()];
+        for (subject, ..) in subjects.iter().flat_map(engines) {
+            directory.index(subject.workload).into_iter().for_each(|index| runs[index] = true);
+        }
+        let ways = Ways::of(&fronts, &runs, &directory);
+        Self { demands, gates, fronts, ways, directory }
+    }
+
     /// Every pool that `engine` may be behind, with its place: those that name it, else those that
     /// name no engine. And whether they name it.
-    fn pools(&self, engine: &Workload) -> (Vec<(&Front<'_>, usize, &Pool)>, bool) {
-        let of = |front| (front, Front::pools(front, engine, &self.engines, self.objects));
-        let all: Vec<_> = self.fronts.iter().map(of).collect();
-        let named = all.iter().any(|(_, (_, named))| *named);
-        let kept = all.into_iter().filter(|(_, (_, names))| *names == named);
-        let pools = kept.flat_map(|(front, (pools, _))| {
-            pools.into_iter().map(move |(index, pool)| (front, index, pool))
-        });
-        (pools.collect(), named)
+    fn pools(&self, engine: &Workload) -> (Vec<(&Front<'o>, usize, &'o Pool)>, bool) {
+        let (ways, named) =
+            self.directory.index(engine).map_or((&[][..], false), |index| self.ways.to(index));
+        let pool = |&(front, pool): &(usize, usize)| {
+            let front = &self.fronts[front];
+            (front, pool, &*front.config.pools[pool])
+        };
+        (ways.iter().map(pool).collect(), named)
     }
 
     /// What every pool that `engine` may be behind does when it stops; `timeout`: its own.
     fn cuts(&self, engine: &Workload, timeout: Duration) -> Vec<PoolCut> {
         let (pools, named) = self.pools(engine);
-        let cuts = pools.into_iter().map(|(front, index, pool)| front.cut((index, pool)));
+        let cuts = pools.into_iter().map(|(front, index, _)| front.cut(index));
         let mut cuts: Vec<_> = cuts.collect();
         let fits = |one: &PoolCut| one.cut.disagreement(timeout).is_none();
         if !named && let Some(fits) = cuts.iter().position(fits) {
@@ -115,35 +144,19 @@ impl Behind<'_> {
 }
 
 /// Check everything. `None`: there is nothing that the rules are about.
-pub(super) fn check<'o>(objects: &'o Objects, fallback: &Fallback<'_>) -> Option<Vec<Timeline>> {
+pub(super) fn check(objects: &Objects, fallback: &Fallback<'_>) -> Option<Vec<Timeline>> {
     let subjects: Vec<_> = objects.workloads.iter().filter_map(Subject::of).collect();
-    let find = |(subject, container, command): (&Subject<'o>, _, _)| {
-        let workload = subject.workload;
-        (workload, container, Settings::find(workload, container, command, objects, fallback))
-    };
-    let replicas: Vec<_> = subjects.iter().flat_map(ingresses).map(find).collect();
-    let mut timelines: Vec<_> = replicas
+    let gates: Vec<_> = subjects
         .iter()
-        .filter_map(|(workload, container, settings)| ingress::check(workload, container, settings))
+        .flat_map(ingresses)
+        .map(|(subject, container, command)| {
+            let workload = subject.workload;
+            let settings = Settings::find(workload, container, command, objects, fallback);
+            Gate { workload, container, settings }
+        })
         .collect();
-    let timeouts = replicas.iter().map(|(_, _, settings)| settings.timeouts());
-    let demands = Demands::of(timeouts).unwrap_or_else(|| fallback.timeouts().into());
-    let fronts =
-        replicas.iter().filter_map(|(workload, _, settings)| Front::of(settings, workload));
-    let mut fronts: Vec<_> = fronts.collect();
-    if replicas.is_empty() {
-        fronts.extend(fallback.config.map(Front::elsewhere));
-    }
-    let behind = Behind {
-        engines: subjects.iter().flat_map(engines).map(|(subject, ..)| subject.workload).collect(),
-        gates: replicas
-            .iter()
-            .map(|(workload, container, settings)| (*workload, *container, settings.admin().port()))
-            .collect(),
-        demands,
-        fronts,
-        objects,
-    };
+    let mut timelines: Vec<_> = gates.iter().filter_map(ingress::check).collect();
+    let behind = Behind::of(&subjects, &gates, objects, fallback);
     for (subject, container, command) in subjects.iter().flat_map(engines) {
         timelines.push(engine::check(subject.workload, container, command, &behind));
     }
@@ -151,7 +164,7 @@ pub(super) fn check<'o>(objects: &'o Objects, fallback: &Fallback<'_>) -> Option
         rollout::check(subject);
     }
     disruption::check(&subjects, objects);
-    service::check(&subjects, objects);
+    service::check(&subjects, &behind.directory);
     (!subjects.is_empty()).then_some(timelines)
 }
 

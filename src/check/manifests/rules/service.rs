@@ -1,15 +1,16 @@
 //! Services in front of what drains.
 
 use super::Subject;
-use crate::check::manifests::objects::{Objects, Port, ServicePort};
+use super::directory::Directory;
+use crate::check::manifests::objects::{Port, ServicePort};
+use std::collections::HashMap;
 
-pub(super) fn check(subjects: &[Subject<'_>], objects: &Objects) {
-    for service in &objects.services {
-        let fronts = |subject: &&Subject<'_>| {
-            service.id.namespace == subject.workload.id.namespace
-                && service.selector.matches(&subject.workload.labels)
-        };
-        for subject in subjects.iter().filter(fronts) {
+pub(super) fn check(subjects: &[Subject<'_>], directory: &Directory<'_>) {
+    let place = |subject: &'_ Subject<'_>| directory.index(subject.workload);
+    let places: HashMap<_, _> =
+        subjects.iter().filter_map(|subject| Some((place(subject)?, subject))).collect();
+    for (service, selected) in directory.services() {
+        for subject in selected.iter().filter_map(|workload| places.get(workload)) {
             // A headless one gives names, which say nothing of readiness anyway.
             if service.publishes_not_ready && (!service.headless || subject.is_ingress()) {
                 let key = match service.path.as_str() {

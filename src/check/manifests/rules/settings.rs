@@ -102,6 +102,11 @@ impl Settings {
         self.config.as_ref().map_or_else(|| default().admin, |config| config.listen.admin)
     }
 
+    /// Whether a caller from elsewhere may change something if it has the token.
+    pub fn has_token(&self) -> bool {
+        self.config.as_ref().is_some_and(|config| config.admin.token_file.is_some())
+    }
+
     /// Whether every replica counts for itself.
     pub fn counts_alone(&self) -> bool {
         let memory = crate::config::StoreKind::Memory;
