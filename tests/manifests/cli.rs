@@ -157,3 +157,25 @@ fn a_configuration_is_compared_with_engines_alone() {
     let remedy = "    fix: set pools[0].engine_shutdown_timeout: 90s in the configuration named by --config\n";
     assert!(shown.contains(remedy), "{shown}");
 }
+
+#[test]
+fn a_configuration_with_memory_says_that_one_replica_drains() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("streamgate.yaml");
+    let text = "pools: [{name: p, models: ['*'], discovery: {dns: 'vllm:8000'}, engine_shutdown_timeout: 90s}]\n\
+        tenants: [{id: t, max_in_flight: 4}]\n\
+        anonymous: t\n\
+        timeouts: {total: 90s}\n";
+    let manifest = path("right/drain-call.yaml");
+    let run = |text: &str| {
+        std::fs::write(&file, text).unwrap();
+        let output = check(&["--config", file.to_str().unwrap(), "--manifests", &manifest], "");
+        (output.status.code(), stdout(&output).to_owned())
+    };
+    let (code, shown) = run(text);
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(shown.contains("warning  hook-drains-one-replica  StatefulSet llm/vllm"), "{shown}");
+    let (code, shown) = run(&format!("{text}quota: {{store: redis}}\n"));
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(!shown.contains("hook-drains-one-replica"), "{shown}");
+}

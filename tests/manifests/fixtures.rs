@@ -75,3 +75,29 @@ fn the_published_case_is_told_apart() {
         assert!(text.lines().any(|got| got == line), "no line {line:?} in\n{text}");
     }
 }
+
+#[test]
+fn nothing_is_said_of_streams_after_a_hook_that_nobody_can_read() {
+    for name in ["prestop-script", "prestop-script-behind-streamgate", "prestop-without-deadline"] {
+        let text = check_file(&fixture(&format!("wrong/{name}.yaml"))).to_string();
+        let (_, engine) = text.split_once("container vllm (vLLM)").unwrap();
+        let lines: Vec<_> = engine.lines().skip(1).take(3).collect();
+        assert_eq!(
+            lines[0],
+            "        0s  deleted; what preStop waits for cannot be told, nor when SIGTERM comes",
+            "{text}"
+        );
+        assert_eq!(lines[2], "    no stream surely completes", "{text}");
+    }
+}
+
+#[test]
+fn a_call_that_drains_too_little_is_no_wait() {
+    let text = check_file(&fixture("wrong/prestop-drain-of-one-replica.yaml")).to_string();
+    for line in [
+        "       85s  SIGTERM at the latest; vLLM lets running streams end",
+        "    a stream of up to 80s completes, whenever the pod is deleted",
+    ] {
+        assert!(text.lines().any(|got| got == line), "no line {line:?} in\n{text}");
+    }
+}

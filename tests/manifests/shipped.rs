@@ -67,6 +67,61 @@ fn an_engine_with_another_shutdown_timeout_than_its_pool_is_found() {
     }
 }
 
+/// What kustomize makes of `namePrefix`: names of objects, and where they name each other. It
+/// knows nothing of configurations and of hooks.
+fn prefixed(mut objects: Vec<Value>, prefix: &str) -> Vec<Value> {
+    let put = |value: Option<&mut Value>| {
+        if let Some(value) = value
+            && let Some(name) = value.as_str()
+        {
+            *value = format!("{prefix}{name}").into();
+        }
+    };
+    for object in &mut objects {
+        put(object.pointer_mut("/metadata/name"));
+        let volumes = object.pointer_mut("/spec/template/spec/volumes");
+        for volume in volumes.and_then(Value::as_array_mut).into_iter().flatten() {
+            put(volume.pointer_mut("/configMap/name"));
+            put(volume.pointer_mut("/secret/secretName"));
+        }
+    }
+    objects
+}
+
+#[test]
+fn an_overlay_whose_names_were_changed_is_found() {
+    let codes = |objects: &[Value]| -> Vec<_> {
+        let report = check_text(&text(objects));
+        let findings = report.findings().iter().map(|finding| (finding.level, finding.code));
+        findings.filter(|(level, _)| *level != Level::Note).collect()
+    };
+    let objects = || render(&folder("overlays/discovery"));
+    assert_eq!(
+        codes(&prefixed(objects(), "prod-")),
+        [(Level::Error, "hook-address"), (Level::Warning, "pool-finds-nothing")]
+    );
+    let mut moved = objects();
+    moved.iter_mut().for_each(|object| object["metadata"]["namespace"] = "llm".into());
+    assert_eq!(codes(&moved), [(Level::Warning, "pool-finds-nothing")]);
+    assert_eq!(
+        codes(&prefixed(render(&folder("overlays/vllm")), "prod-")),
+        [(Level::Error, "hook-endpoint"), (Level::Error, "hook-address")]
+    );
+}
+
+#[test]
+fn an_overlay_without_its_redis_drains_one_replica() {
+    for name in ["overlays/vllm", "overlays/discovery"] {
+        let redis = r#"store: redis\n  redis: {url: \"redis://redis:6379/0\"}"#;
+        let whole = text(&render(&folder(name)));
+        assert!(whole.contains(redis), "{whole}");
+        let report = check_text(&whole.replace(redis, "store: memory"));
+        let findings = report.findings().iter().filter(|finding| finding.level == Level::Error);
+        let codes: Vec<_> = findings.map(|finding| finding.code).collect();
+        assert_eq!(codes, ["hook-drains-one-replica"], "{name}\n{report}");
+    }
+}
+
 /// The only object of a kind and name.
 fn only<'o>(objects: &'o [Value], kind: &str, name: &str) -> &'o Value {
     let wanted = (kind.to_owned(), name.to_owned());
@@ -119,6 +174,8 @@ fn discovery_has_the_token_the_rights_and_the_way_that_it_needs() {
     };
     assert!(open(443, None) && open(6443, None) && open(53, None));
     assert!(open(8000, Some(&service["spec"]["selector"])));
+    let redis = only(&objects, "StatefulSet", "redis");
+    assert!(open(6379, redis.pointer("/spec/template/metadata/labels")));
 }
 
 #[test]

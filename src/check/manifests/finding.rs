@@ -2,11 +2,12 @@
 
 use serde::Serialize;
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::fmt;
 use std::rc::Rc;
 
 /// How much it matters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
     /// Streams or requests break, or nothing can be proven. The check fails.
@@ -30,7 +31,7 @@ pub struct Place {
 }
 
 /// One thing that was found.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Finding {
     pub level: Level,
     /// A fixed word for each kind; `docs/rolling-updates.md` lists them.
@@ -47,7 +48,9 @@ pub struct Finding {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scope {
     place: Place,
-    sink: Rc<RefCell<Vec<Finding>>>,
+    /// Each with its place in the order of the reports. A value that two rules look at is wrong
+    /// once.
+    sink: Rc<RefCell<HashMap<Finding, usize>>>,
 }
 
 impl Scope {
@@ -112,17 +115,15 @@ impl Scope {
         let place = Place { key: key.to_owned(), ..self.place.clone() };
         let finding = Finding { level, code, place, problem, remedy };
         let mut sink = self.sink.borrow_mut();
-        // A value that two rules look at is wrong once.
-        if !sink.contains(&finding) {
-            sink.push(finding);
-        }
+        let next = sink.len();
+        sink.entry(finding).or_insert(next);
     }
 
     /// Everything that was reported, the gravest first, otherwise in the order of the input.
     pub fn take(&self) -> Vec<Finding> {
-        let mut findings = self.sink.take();
-        findings.sort_by_key(|finding| finding.level);
-        findings
+        let mut findings: Vec<_> = self.sink.take().into_iter().collect();
+        findings.sort_by_key(|(finding, at)| (finding.level, *at));
+        findings.into_iter().map(|(finding, _)| finding).collect()
     }
 }
 

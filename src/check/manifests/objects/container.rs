@@ -21,6 +21,8 @@ pub(in crate::check::manifests) struct Container {
     /// what is not in the manifests.
     pub shapes: Vars,
     pub pre_stop: Option<PreStop>,
+    /// The signal that is sent instead of SIGTERM.
+    pub stop_signal: Option<String>,
     pub liveness: Option<Probe>,
     pub readiness: Option<Probe>,
     /// Container ports by name.
@@ -63,6 +65,9 @@ impl Container {
             vars,
             shapes,
             pre_stop: view.get("lifecycle.preStop").map(|hook| PreStop::read(&hook)),
+            stop_signal: view
+                .text("lifecycle.stopSignal")
+                .filter(|signal| !signal.eq_ignore_ascii_case("SIGTERM")),
             liveness: Probe::read(&view, "livenessProbe"),
             readiness: Probe::read(&view, "readinessProbe"),
             ports: view.list("ports").iter().filter_map(port).collect(),

@@ -60,6 +60,10 @@ impl<'o> Directory<'o> {
         &self.objects.services[index]
     }
 
+    pub fn workloads(&self) -> impl Iterator<Item = &'o Workload> {
+        self.objects.workloads.iter()
+    }
+
     pub fn workload(&self, index: usize) -> &'o Workload {
         &self.objects.workloads[index]
     }
@@ -136,7 +140,7 @@ mod tests {
         };
         assert_eq!(all("a"), ["-/a/-"]);
         assert_eq!(all("a.b"), ["-/a/b", "a/b/-"]);
-        assert_eq!(all("a.b.svc"), ["-/a/b"]);
+        assert_eq!(all("a.b.svc"), ["-/a/b", "a/b/svc"]);
         assert_eq!(all("a.b.svc.cluster.local."), ["-/a/b"]);
         assert_eq!(all("p.a.b.svc.cluster.local"), ["p/a/b"]);
         assert_eq!(all("a.b.scv.cluster.local"), [""; 0]);

@@ -228,11 +228,16 @@ fn pieces(parts: &[Part], container: &Container) -> Vec<Piece> {
             },
         }
     }
-    // Text beside text is one.
+    merged(pieces)
+}
+
+/// Text beside text is one, and so is anything beside anything.
+fn merged(pieces: Vec<Piece>) -> Vec<Piece> {
     let mut merged: Vec<Piece> = Vec::new();
     for piece in pieces {
         match (merged.last_mut(), piece) {
             (Some(Piece::Text(last)), Piece::Text(text)) => last.push_str(&text),
+            (Some(Piece::Open), Piece::Open) => {}
             (_, piece) => merged.push(piece),
         }
     }
@@ -276,5 +281,78 @@ impl fmt::Display for Known {
             Self::Found(Some(port)) => write!(f, "<pod IP>:{port}"),
             Self::Found(None) => f.write_str("the addresses of pods"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::manifests::finding::Scope;
+    use crate::check::manifests::objects::{Objects, Workload};
+
+    fn engine() -> Workload {
+        let label = "a".to_owned();
+        let value = serde_json::json!({
+            "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "vllm"},
+            "spec": {"template": {"spec": {"containers": []}}}
+        });
+        let mut objects = Objects::default();
+        let document = crate::check::manifests::documents::Document { label, value };
+        objects.read(&document, &Scope::default());
+        objects.workloads.remove(0)
+    }
+
+    fn shape(text: &str) -> Vec<Piece> {
+        merged(shaped(text))
+    }
+
+    #[test]
+    fn an_endpoint_is_what_the_pieces_may_become() {
+        let engine = engine();
+        for (pieces, endpoint, expected) in [
+            ("vllm-0.vllm:8000", "vllm-0.vllm:8000", true),
+            ("$(metadata.name).vllm:8000", "vllm-0.vllm:8000", true),
+            ("$(metadata.name).vllm:8000", "vllm-.vllm:8000", false),
+            ("$(metadata.name).vllm:8000", "other-0.vllm:8000", false),
+            ("$(status.podIP):8000", "10.0.0.7:8000", true),
+            ("$(status.podIP):8000", "10.0.0.7:80", false),
+            ("$(status.podIP):8000", "vllm-0.vllm:8000", false),
+            ("[$(status.podIP)]:8000", "[fd00::7]:8000", true),
+            ("$(status.podIP):8000", "[fd00::7]:8000", false),
+            ("[$(status.podIP)]:8000", "10.0.0.7:8000", false),
+            ("$(?):8000", "10.0.0.7:8000", true),
+            ("a$(?):8000", "a:8000", true),
+            ("$(?)$(?)$(?)", "é:8000", true),
+            ("$(?)x", "10.0.0.7:8000", false),
+        ] {
+            assert_eq!(fits(&shape(pieces), endpoint, &engine), expected, "{pieces} {endpoint}");
+        }
+    }
+
+    #[test]
+    fn found_endpoints_are_addresses_of_both_families() {
+        let engine = engine();
+        for (pieces, port, expected) in [
+            ("$(status.podIP):8000", Some(8000), true),
+            ("[$(status.podIP)]:8000", Some(8000), true),
+            ("[$(status.podIP)]:8000", Some(80), false),
+            ("[fd00::1]:8000", Some(8000), true),
+            ("[fd00:0::1]:8000", None, true),
+            ("10.0.0.9:8000", Some(8000), true),
+            ("10.0.0.9:80", Some(8000), false),
+            ("fd00::1:8000", Some(8000), false),
+            ("vllm:8000", Some(8000), false),
+        ] {
+            let known = Known::Found(port);
+            assert_eq!(known.fits(&shape(pieces), &engine), expected, "{pieces} {port:?}");
+        }
+    }
+
+    /// Trying every way to share a name between the pieces takes seconds with six of them.
+    #[test]
+    fn many_unknown_pieces_are_no_work() {
+        let pieces = shape(&format!("{}x:8000", "$(?)a".repeat(40)));
+        let endpoint = format!("{}:8000", "a".repeat(250));
+        assert!(!fits(&pieces, &endpoint, &engine()));
     }
 }

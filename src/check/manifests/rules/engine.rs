@@ -23,6 +23,7 @@ pub(super) fn check(
     launch(container, command);
     servers(container, command);
     probes::engine(container);
+    hook::signal(container, "vLLM");
     let Reading { hook, proves } = hook::engine(workload, container, behind);
     let keep_alive = number(container, &command.keep_alive, "env", "VLLM_HTTP_TIMEOUT_KEEP_ALIVE");
     let engine = keep_alive.map_or(ENGINE_KEEP_ALIVE, Duration::from_secs);

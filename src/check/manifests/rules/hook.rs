@@ -117,3 +117,15 @@ fn useless(container: &Container, why: &str) {
         "write the call as docs/rolling-updates.md has it; its answer must be 200 or 504",
     );
 }
+
+/// Report a container that is told to stop by another signal than SIGTERM. `whose`: what runs
+/// in it.
+pub(super) fn signal(container: &Container, whose: &str) {
+    let Some(signal) = &container.stop_signal else { return };
+    container.scope.error(
+        "stop-signal",
+        &container.key("lifecycle.stopSignal"),
+        format!("{signal} is sent instead of SIGTERM, and only with SIGTERM {whose} is known to let its streams end"),
+        "remove the key",
+    );
+}

@@ -27,6 +27,7 @@ pub(super) fn check(gate: &Gate<'_>) -> Option<Timeline> {
     }
     unbounded(container, settings, &budget);
     probes::ingress(container, settings.admin());
+    hook::signal(container, "Streamgate");
     pre_stop(container, settings);
     alone(workload, settings);
     let (moments, longest) = (budget.timeline(), budget.longest_stream());

@@ -10,6 +10,7 @@ mod engine;
 mod front;
 mod hook;
 mod ingress;
+mod pools;
 mod probes;
 mod replicas;
 mod rollout;
@@ -92,6 +93,8 @@ struct Behind<'o> {
     demands: Demands,
     gates: &'o [Gate<'o>],
     fronts: Vec<Front<'o>>,
+    /// Which workloads run an engine.
+    engines: Vec<bool>,
     ways: Ways,
     directory: Directory<'o>,
 }
@@ -115,7 +118,7 @@ impl<'o> Behind<'o> {
             directory.index(subject.workload).into_iter().for_each(|index| runs[index] = true);
         }
         let ways = Ways::of(&fronts, &runs, &directory);
-        Self { demands, gates, fronts, ways, directory }
+        Self { demands, gates, fronts, engines: runs, ways, directory }
     }
 
     /// Every pool that `engine` may be behind, with its place: those that name it, else those that
@@ -123,11 +126,12 @@ impl<'o> Behind<'o> {
     fn pools(&self, engine: &Workload) -> (Vec<(&Front<'o>, usize, &'o Pool)>, bool) {
         let (ways, named) =
             self.directory.index(engine).map_or((&[][..], false), |index| self.ways.to(index));
-        let pool = |&(front, pool): &(usize, usize)| {
-            let front = &self.fronts[front];
-            (front, pool, &*front.config.pools[pool])
-        };
-        (ways.iter().map(pool).collect(), named)
+        (ways.iter().map(|way| self.way(way)).collect(), named)
+    }
+
+    fn way(&self, &(front, pool): &(usize, usize)) -> (&Front<'o>, usize, &'o Pool) {
+        let front = &self.fronts[front];
+        (front, pool, &*front.config.pools[pool])
     }
 
     /// What every pool that `engine` may be behind does when it stops; `timeout`: its own.
@@ -164,7 +168,8 @@ pub(super) fn check(objects: &Objects, fallback: &Fallback<'_>) -> Option<Vec<Ti
         rollout::check(subject);
     }
     disruption::check(&subjects, objects);
-    service::check(&subjects, &behind.directory);
+    pools::check(&behind);
+    service::check(&subjects, &behind);
     (!subjects.is_empty()).then_some(timelines)
 }
 

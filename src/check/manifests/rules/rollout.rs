@@ -2,7 +2,7 @@
 
 use super::Subject;
 use crate::check::manifests::objects::{Strategy, Workload};
-use crate::core::budget::Rollout;
+use crate::core::budget::{Amount, Rollout};
 
 pub(super) fn check(subject: &Subject<'_>) {
     let workload = subject.workload;
@@ -16,8 +16,9 @@ pub(super) fn check(subject: &Subject<'_>) {
             );
             return;
         }
-        // Nothing runs, or an autoscaler decides.
-        Some(0) | None => return,
+        None => return unwritten(workload),
+        // Nothing runs.
+        Some(0) => return,
         Some(_) => {}
     }
     let replicas = workload.replicas.unwrap_or(1);
@@ -32,6 +33,23 @@ pub(super) fn check(subject: &Subject<'_>) {
         Strategy::OnDelete => {}
         Strategy::Rolling(rollout) => rolling(subject, workload, rollout, replicas),
     }
+}
+
+/// An autoscaler may decide how many there are: what takes all of them takes any number.
+fn unwritten(workload: &Workload) {
+    let (key, what) = match workload.strategy {
+        Strategy::Recreate => ("type", "Recreate stops"),
+        Strategy::Rolling(Rollout { unavailable: Amount::Percent(100..), .. }) => {
+            ("rollingUpdate.maxUnavailable", "maxUnavailable: 100% may stop")
+        }
+        Strategy::Rolling(_) | Strategy::OnDelete => return,
+    };
+    workload.scope.warning(
+        "rollout-leaves-none",
+        &format!("{}.{key}", workload.strategy_key),
+        format!("{what} all replicas, however many an autoscaler makes them (`replicas` is not written), before the first new one is there"),
+        "use RollingUpdate, with a maxUnavailable that leaves some of them",
+    );
 }
 
 fn rolling(subject: &Subject<'_>, workload: &Workload, rollout: Rollout, replicas: u32) {
