@@ -283,6 +283,10 @@ fn what_drains_nothing_is_told() {
     ] {
         assert!(matches!(script(&text), HookReading::Useless(_)), "{text}: {:?}", script(&text));
     }
+}
+
+#[test]
+fn python_that_drains_nothing_is_told() {
     for call in [
         format!("urllib.request.urlopen(Request('{URL}', headers=head), timeout=85)"),
         format!("urllib.request.urlopen(Request('{URL}', method='PUT', headers=head), timeout=85)"),
