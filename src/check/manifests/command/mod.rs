@@ -17,7 +17,7 @@ pub(super) use hook::{
 pub(super) use image::{Image, Version};
 pub(super) use ingress::{IngressCommand, ingress};
 use shell::{Runs, Script, Simple};
-pub(super) use shell::{Vars, Word};
+pub(super) use shell::{Vars, Word, mark};
 
 use super::objects::Container;
 
@@ -45,14 +45,23 @@ fn script(words: &[Word], vars: &Vars) -> Option<Script> {
     if !matches!(name, "sh" | "bash" | "dash" | "ash" | "zsh" | "ksh") {
         return None;
     }
-    let flags = words[1..].iter().take_while(|word| word.text.starts_with(['-', '+'])).count();
-    let short = || words[1..=flags].iter().filter(|word| !word.text.starts_with("--"));
-    let runs = short().any(|word| word.text.ends_with('c'));
-    let errexit = short().any(|word| word.text.starts_with('-') && word.text.contains('e'));
-    let text = words.get(flags + 1).filter(|_| runs)?;
+    let (mut runs, mut errexit, mut at) = (false, false, 1);
+    while let Some(flag) = words.get(at).filter(|word| word.text.starts_with(['-', '+'])) {
+        let letters = flag.text.get(1..).filter(|rest| !rest.starts_with('-')).unwrap_or_default();
+        runs |= letters.contains('c');
+        errexit |= letters.contains('e');
+        at += 1;
+        // `-o pipefail`
+        if letters.contains(['o', 'O']) {
+            errexit |= words.get(at).is_some_and(|word| word.text == "errexit");
+            at += 1;
+        }
+    }
+    let text = words.get(at).filter(|_| runs)?;
     // After the script comes `$0`.
-    let positional = words.get(flags + 3..).unwrap_or_default();
-    Some(Script { errexit, ..shell::parse(&text.text, vars, positional) })
+    let positional = words.get(at + 2..).unwrap_or_default();
+    let posix = matches!(name, "sh" | "dash" | "ash");
+    Some(Script { errexit, ..shell::parse(&text.text, vars, positional, posix) })
 }
 
 /// Every simple command that `words` lead to: themselves, or those of their script, of the

@@ -1,7 +1,7 @@
 //! A container.
 
 use super::probe::{Handler, Probe};
-use crate::check::manifests::command::{Vars, expand};
+use crate::check::manifests::command::{Vars, expand, mark};
 use crate::check::manifests::finding::Scope;
 use crate::check::manifests::view::View;
 use std::collections::BTreeMap;
@@ -20,6 +20,10 @@ pub(in crate::check::manifests) struct Container {
     /// Every variable's text, with `$(field.path)` where the pod's own fields stand and `$(?)` for
     /// what is not in the manifests.
     pub shapes: Vars,
+    /// Every variable's text, with a mark where a variable stands whose value is not known.
+    pub marked: Vars,
+    /// There are more variables, from ConfigMaps or Secrets.
+    pub env_from: bool,
     pub pre_stop: Option<PreStop>,
     /// The signal that is sent instead of SIGTERM.
     pub stop_signal: Option<String>,
@@ -57,13 +61,15 @@ impl Container {
         let mut devices: Vec<String> = devices.cloned().collect();
         devices.sort();
         devices.dedup();
-        let (vars, shapes) = vars(&view);
+        let [vars, shapes, marked] = vars(&view);
         Self {
             image: view.text("image"),
             command: view.texts("command"),
             args: view.texts("args"),
             vars,
             shapes,
+            marked,
+            env_from: view.get("envFrom").is_some(),
             pre_stop: view.get("lifecycle.preStop").map(|hook| PreStop::read(&hook)),
             stop_signal: view
                 .text("lifecycle.stopSignal")
@@ -92,26 +98,28 @@ impl Container {
 }
 
 /// Literal variables, later ones may refer to earlier ones; the rest is known by name only. And
-/// the shapes of all of them.
-fn vars(view: &View<'_>) -> (Vars, Vars) {
-    let (mut vars, mut shapes) = (Vars::new(), Vars::new());
+/// the shapes of all of them, and their texts with marks.
+fn vars(view: &View<'_>) -> [Vars; 3] {
+    let [mut vars, mut shapes, mut marked] = [Vars::new(), Vars::new(), Vars::new()];
     for variable in view.list("env") {
         let Some(name) = variable.text("name") else { continue };
-        let (value, shape) = match variable.get("valueFrom") {
+        let (value, shape, text) = match variable.get("valueFrom") {
             Some(from) => {
                 let field = from.get("fieldRef").and_then(|field| field.text("fieldPath"));
-                (None, format!("$({})", field.as_deref().unwrap_or("?")))
+                (None, format!("$({})", field.as_deref().unwrap_or("?")), mark(&name))
             }
             None => {
                 let text = variable.text("value").unwrap_or_default();
                 let word = expand(&text, &vars);
-                (word.unknown.is_none().then_some(word.text), expand(&text, &shapes).text)
+                let known = word.unknown.is_none().then_some(word.text);
+                (known, expand(&text, &shapes).text, expand(&text, &marked).text)
             }
         };
         vars.insert(name.clone(), value);
-        shapes.insert(name, Some(shape));
+        shapes.insert(name.clone(), Some(shape));
+        marked.insert(name, Some(text));
     }
-    (vars, shapes)
+    [vars, shapes, marked]
 }
 
 impl PreStop {
