@@ -16,6 +16,8 @@ mod fixtures;
 mod hook;
 #[path = "manifests/kustomize.rs"]
 mod kustomize;
+#[path = "manifests/large.rs"]
+mod large;
 #[path = "manifests/odd.rs"]
 mod odd;
 #[path = "manifests/shipped.rs"]

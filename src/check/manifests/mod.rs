@@ -49,6 +49,7 @@ pub(super) fn check(
             }
         }
     }
+    objects.scale();
     let timelines = rules::check(&objects, &Fallback { config });
     if timelines.is_none() && unreadable.is_empty() {
         scope.error(

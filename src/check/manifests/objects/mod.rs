@@ -14,7 +14,7 @@ pub(super) use workload::{Files, Kind, Strategy, Workload};
 use super::documents::Document;
 use super::finding::Scope;
 use super::view::View;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 /// Everything of one input that matters.
 #[derive(Default)]
@@ -23,6 +23,8 @@ pub(super) struct Objects {
     pub budgets: Vec<DisruptionBudget>,
     pub services: Vec<Service>,
     pub config_maps: Vec<ConfigMap>,
+    /// What autoscalers set the replicas of: namespace, kind, name.
+    scaled: HashSet<(String, String, String)>,
     /// How many objects of kinds that are not looked at, by kind.
     pub others: BTreeMap<String, usize>,
 }
@@ -70,7 +72,28 @@ impl Objects {
             "PodDisruptionBudget" => self.budgets.push(DisruptionBudget::read(view, id)),
             "Service" => self.services.push(Service::read(view, id)),
             "ConfigMap" => self.config_maps.push(ConfigMap::read(view, id)),
+            // One of Kubernetes, one of KEDA.
+            "HorizontalPodAutoscaler" | "ScaledObject" => self.scales(view, id),
             _ => *self.others.entry(kind).or_default() += 1,
+        }
+    }
+}
+
+impl Objects {
+    fn scales(&mut self, view: &View<'_>, id: Id) {
+        let target = view.get("spec.scaleTargetRef");
+        let Some(name) = target.as_ref().and_then(|target| target.text("name")) else { return };
+        let kind = target.and_then(|target| target.text("kind"));
+        let kind = kind.unwrap_or_else(|| "Deployment".to_owned());
+        self.scaled.insert((id.namespace, kind, name));
+    }
+
+    /// Tell the workloads that an autoscaler sets their replicas. Once everything is read.
+    pub fn scale(&mut self) {
+        for workload in &mut self.workloads {
+            let Id { namespace, name } = workload.id.clone();
+            let kind = format!("{:?}", workload.kind);
+            workload.scaled = self.scaled.contains(&(namespace, kind, name));
         }
     }
 }

@@ -36,6 +36,8 @@ pub(in crate::check::manifests) struct Workload {
     pub path: String,
     /// `None`: not written (1, unless an autoscaler sets it) or wrong.
     pub replicas: Option<u32>,
+    /// An autoscaler sets them.
+    pub scaled: bool,
     /// The grace period, and whether it is written.
     pub grace: (Duration, bool),
     pub strategy: Strategy,
@@ -79,6 +81,7 @@ impl Workload {
             replicas: view
                 .whole("spec.replicas", 0..=1_000_000)
                 .and_then(|replicas| u32::try_from(replicas).ok()),
+            scaled: false,
             grace: (grace.map_or(DEFAULT_GRACE, Duration::from_secs), grace.is_some()),
             strategy,
             strategy_key: join(&view.path, &format!("spec.{key}")),
@@ -90,6 +93,11 @@ impl Workload {
             kind,
             id,
         }
+    }
+
+    /// How many pods it has; `None`: an autoscaler may say so.
+    pub fn pods(&self) -> Option<u32> {
+        self.replicas.filter(|_| !self.scaled)
     }
 
     /// The path of a key of the workload.

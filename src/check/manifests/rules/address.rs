@@ -1,7 +1,7 @@
 //! Whether the address that an engine's hook asks is that of the admin API, and whether Streamgate
 //! takes a call from there.
 
-use super::directory::{Directory, Meaning};
+use super::directory::{Directory, Meaning, is_pod_of};
 use super::{Behind, Gate};
 use crate::check::manifests::objects::{Container, Port, Service, Workload};
 use std::net::IpAddr;
@@ -37,12 +37,11 @@ pub(super) fn check(
         Asked::Own { loopback } => call.own(loopback),
         Asked::Host(host) => call.host(host),
     };
-    let right = call.right();
-    let key = container.key("lifecycle.preStop");
-    for Fault { code, problem, remedy } in &faults {
-        container.scope.error(code, &key, problem.clone(), remedy.as_ref().unwrap_or(&right));
+    let (right, key) = (faults.is_empty(), container.key("lifecycle.preStop"));
+    for Fault { code, problem, remedy } in faults {
+        container.scope.error(code, &key, problem, remedy.unwrap_or_else(|| call.right()));
     }
-    faults.is_empty()
+    right
 }
 
 /// The call of a hook.
@@ -100,9 +99,10 @@ impl<'o> Call<'_, 'o> {
             let selected = |gate: &&Gate<'o>| {
                 let workload = directory.index(gate.workload);
                 workload.is_some_and(|workload| directory.selected(*index).contains(&workload))
+                    && pod.is_none_or(|pod| is_pod_of(pod, gate.workload))
             };
             let gates = self.behind.gates.iter().filter(selected);
-            gates.map(move |gate| (directory.service(*index), *pod, gate))
+            gates.map(move |gate| (directory.service(*index), pod.is_some(), gate))
         });
         let ways: Vec<_> = ways.collect();
         if ways.is_empty() {
@@ -115,18 +115,19 @@ impl<'o> Call<'_, 'o> {
     }
 
     /// Why a host leads to no Streamgate.
-    fn elsewhere(&self, host: &str, services: &[(usize, bool)]) -> String {
+    fn elsewhere(&self, host: &str, services: &[(usize, Option<&str>)]) -> String {
         let at = self.at;
         match services.first() {
-            Some((index, _)) => {
+            // A name with a pod's before it may as well be one with a namespace behind it.
+            Some((index, None)) => {
                 let service = self.behind.directory.service(*index);
                 let object = service.scope.place().object.as_deref().unwrap_or_default();
                 format!("the hook asks {at:?}, and {object} selects no pods of Streamgate")
             }
-            None if host.parse::<IpAddr>().is_ok() => {
+            _ if host.parse::<IpAddr>().is_ok() => {
                 format!("the hook asks {at:?}, the address of no Service here")
             }
-            None => {
+            _ => {
                 let namespace = match self.engine.id.namespace.as_str() {
                     "" => String::new(),
                     own => format!(" (looked up from namespace {own})"),
@@ -221,8 +222,12 @@ fn refusals(gate: &Gate<'_>) -> Vec<Fault> {
     faults
 }
 
-/// The Services that a host means, and whether it means one pod of them.
-fn services(host: &str, namespace: &str, directory: &Directory<'_>) -> Vec<(usize, bool)> {
+/// The Services that a host means, and the pod of them if it means one alone.
+fn services<'h>(
+    host: &'h str,
+    namespace: &str,
+    directory: &Directory<'h>,
+) -> Vec<(usize, Option<&'h str>)> {
     let mut found = Vec::new();
     let mut names = vec![host];
     // A name may stand for another one; nobody chains more of them.
@@ -232,14 +237,14 @@ fn services(host: &str, namespace: &str, directory: &Directory<'_>) -> Vec<(usiz
             if name.parse::<IpAddr>().is_ok() {
                 let has = |service: &Service| service.address.as_deref() == Some(name);
                 let services = directory.services().enumerate();
-                found.extend(services.filter(|(_, (one, _))| has(one)).map(|(at, _)| (at, false)));
+                found.extend(services.filter(|(_, (one, _))| has(one)).map(|(at, _)| (at, None)));
                 continue;
             }
             for Meaning { pod, service, namespace: own } in Meaning::all(name) {
                 for index in directory.named(service, Some(own.unwrap_or(namespace))) {
                     match &directory.service(index).external {
                         Some(external) => next.push(external.as_str()),
-                        None => found.push((index, pod.is_some())),
+                        None => found.push((index, pod)),
                     }
                 }
             }
@@ -271,11 +276,15 @@ fn asked<'a>(host: &'a str, container: &Container) -> Asked<'a> {
     if !host.chars().all(|c| c.is_ascii_alphanumeric() || "-_.:".contains(c)) {
         return Asked::Unknown;
     }
-    let address = host.parse::<IpAddr>();
-    match host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|one| one.is_loopback()) {
+    match is_loopback(host) {
         true => Asked::Own { loopback: true },
         false => Asked::Host(host),
     }
+}
+
+pub(super) fn is_loopback(host: &str) -> bool {
+    let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
+    host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|one| one.is_loopback())
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ pub(super) struct Directory<'o> {
     /// For each Service the workloads that it selects.
     selects: Vec<Vec<usize>>,
     names: HashMap<&'o str, Vec<usize>>,
+    places: HashMap<*const Workload, usize>,
 }
 
 /// What a host name may mean in a cluster: a Service, or one pod of it.
@@ -43,6 +44,7 @@ impl<'o> Directory<'o> {
         for (index, workload) in objects.workloads.iter().enumerate() {
             namespaces.entry(&workload.id.namespace).or_default().push(index);
         }
+        let places = objects.workloads.iter().map(std::ptr::from_ref).zip(0..).collect();
         let mut names: HashMap<&str, Vec<usize>> = HashMap::new();
         for (index, service) in objects.services.iter().enumerate() {
             names.entry(&service.id.name).or_default().push(index);
@@ -53,7 +55,7 @@ impl<'o> Directory<'o> {
                 |index: &usize| service.selector.matches(&objects.workloads[*index].labels);
             beside.copied().filter(selected).collect()
         };
-        Self { selects: objects.services.iter().map(selects).collect(), names, objects }
+        Self { selects: objects.services.iter().map(selects).collect(), names, places, objects }
     }
 
     pub fn service(&self, index: usize) -> &'o Service {
@@ -70,7 +72,7 @@ impl<'o> Directory<'o> {
 
     /// The place of a workload of this input.
     pub fn index(&self, workload: &Workload) -> Option<usize> {
-        self.objects.workloads.iter().position(|one| std::ptr::eq(one, workload))
+        self.places.get(&std::ptr::from_ref(workload)).copied()
     }
 
     /// Every Service with the workloads that it selects.
@@ -110,7 +112,7 @@ impl<'o> Directory<'o> {
 }
 
 /// Whether a name is that of a pod of a StatefulSet.
-fn is_pod_of(pod: &str, workload: &Workload) -> bool {
+pub(super) fn is_pod_of(pod: &str, workload: &Workload) -> bool {
     let ordinal = pod.strip_prefix(workload.id.name.as_str());
     let ordinal = ordinal.and_then(|rest| rest.strip_prefix('-'));
     workload.kind == Kind::StatefulSet && ordinal.is_some_and(|text| text.parse::<u32>().is_ok())

@@ -4,6 +4,7 @@
 use super::Behind;
 use super::directory::{Directory, Meaning};
 use super::front::host;
+use super::replicas::is_beside;
 use crate::check::manifests::command::Part;
 use crate::check::manifests::objects::{Container, Port, Workload};
 use crate::config::{Discovery, Pool, PoolKind};
@@ -75,12 +76,18 @@ fn known(engine: &Workload, container: &Container, pieces: &[Piece], behind: &Be
 /// Every pod has the same hook: what it writes without a variable is the same for all of them.
 fn alone(engine: &Workload, container: &Container, pieces: &[Piece], behind: &Behind<'_>) -> bool {
     let [Piece::Text(endpoint)] = pieces else { return true };
+    let pools = behind.pools(engine).0;
+    if pools.iter().any(|(front, _, pool)| is_beside(engine, front, pool)) {
+        return true;
+    }
     let count = |replicas: Option<u32>| match replicas {
         Some(count) => format!("{count} pods"),
-        None => "pods, as many as an autoscaler makes them (`replicas` is not written),".to_owned(),
+        None => {
+            "pods (as many as an autoscaler sets, or may: `replicas` is not written)".to_owned()
+        }
     };
     let pods = service(endpoint, engine, behind);
-    let problem = match (pods, engine.replicas) {
+    let problem = match (pods, engine.pods()) {
         (Some(pods), _) if pods.is_none_or(|pods| pods > 1) => format!(
             "the hook of one pod drains {endpoint}, a Service with {} behind it: it takes all of them out of service",
             count(pods)
@@ -111,7 +118,7 @@ fn service(endpoint: &str, engine: &Workload, behind: &Behind<'_>) -> Option<Opt
         directory.named(service, Some(own.unwrap_or(namespace)))
     });
     let selected = directory.selected(services.next()?).iter();
-    let mut replicas = selected.map(|index| directory.workload(*index).replicas);
+    let mut replicas = selected.map(|index| directory.workload(*index).pods());
     Some(replicas.try_fold(0_u32, |all, one| Some(all.saturating_add(one?))))
 }
 

@@ -3,8 +3,11 @@
 //! answers as soon as its own streams are over, and the others go on sending.
 
 use super::Behind;
-use super::front::Front;
+use super::address::is_loopback;
+use super::front::{Front, host};
 use crate::check::manifests::objects::{Container, Kind, Strategy, Workload};
+use crate::config::Pool;
+use crate::core::ids::EndpointId;
 
 const CODE: &str = "hook-drains-one-replica";
 const REMEDY: &str = "set quota.store: redis (k8s/components/redis), or run one replica (`replicas: 1`), or leave the call out and rely on --shutdown-timeout and a preStop sleep";
@@ -12,8 +15,8 @@ const REMEDY: &str = "set quota.store: redis (k8s/components/redis), or run one 
 /// Report a drain that does not; whether it does.
 pub(super) fn check(engine: &Workload, container: &Container, behind: &Behind<'_>) -> bool {
     let mut fronts: Vec<&Front<'_>> = Vec::new();
-    for (front, ..) in behind.pools(engine).0 {
-        if !fronts.iter().any(|one| std::ptr::eq(*one, front)) {
+    for (front, _, pool) in behind.pools(engine).0 {
+        if !is_beside(engine, front, pool) && !fronts.iter().any(|one| std::ptr::eq(*one, front)) {
             fronts.push(front);
         }
     }
@@ -38,7 +41,7 @@ pub(super) fn check(engine: &Workload, container: &Container, behind: &Behind<'_
             container.scope.warning(CODE, &key, problem, REMEDY);
             return true;
         }
-        (None, None) => "how many send to this engine cannot be told, for `replicas` is not written and an autoscaler may set it: the others go on sending".to_owned(),
+        (None, None) => "how many send to this engine cannot be told (an autoscaler sets `replicas`, or may: it is not written): the others go on sending".to_owned(),
     };
     let waits = match store {
         None => format!("one replica of Streamgate (quota.store: memory in {})", first.source),
@@ -51,9 +54,16 @@ pub(super) fn check(engine: &Workload, container: &Container, behind: &Behind<'_
     false
 }
 
+/// Whether a pool is that of a Streamgate in the engine's own pod, which sends to no other pod.
+pub(super) fn is_beside(engine: &Workload, front: &Front<'_>, pool: &Pool) -> bool {
+    let own = |address: &EndpointId| is_loopback(host(address.as_str()));
+    let beside = front.workload.is_some_and(|workload| std::ptr::eq(workload, engine));
+    beside && pool.discovery.is_none() && pool.endpoints.iter().all(own)
+}
+
 /// How many replicas there are; `None`: not known.
 fn count(fronts: &[&Front<'_>]) -> Option<u32> {
-    fronts.iter().try_fold(0_u32, |all, front| Some(all.saturating_add(front.workload?.replicas?)))
+    fronts.iter().try_fold(0_u32, |all, front| Some(all.saturating_add(front.workload?.pods()?)))
 }
 
 /// While a single replica of a Deployment is replaced there are two of it: the one that goes still
