@@ -1,7 +1,7 @@
 //! A container.
 
 use super::probe::{Handler, Probe};
-use crate::check::manifests::command::{Vars, expand};
+use crate::check::manifests::command::{MOST, Vars, expand};
 use crate::check::manifests::finding::Scope;
 use crate::check::manifests::view::View;
 use std::collections::BTreeMap;
@@ -86,10 +86,11 @@ impl Container {
     }
 }
 
-/// Literal variables, later ones may refer to earlier ones; the rest is known by name only. And
-/// the shapes of all of them.
+/// Literal variables, later ones may refer to earlier ones; the rest is known by name only, and so
+/// is what is more than Linux takes. And the shapes of all of them.
 fn vars(view: &View<'_>) -> (Vars, Vars) {
     let (mut vars, mut shapes) = (Vars::new(), Vars::new());
+    let mut left = 2 * MOST;
     for variable in view.list("env") {
         let Some(name) = variable.text("name") else { continue };
         let (value, shape) = match variable.get("valueFrom") {
@@ -99,8 +100,11 @@ fn vars(view: &View<'_>) -> (Vars, Vars) {
             }
             None => {
                 let text = variable.text("value").unwrap_or_default();
-                let word = expand(&text, &vars);
-                (word.unknown.is_none().then_some(word.text), expand(&text, &shapes).text)
+                let (word, shape) = (expand(&text, &vars), expand(&text, &shapes));
+                left = left.saturating_sub(word.text.len() + shape.text.len());
+                let fits = shape.unknown.is_none() && left > 0;
+                let value = Some(word.text).filter(|_| fits && word.unknown.is_none());
+                (value, if fits { shape.text } else { "$(?)".to_owned() })
             }
         };
         vars.insert(name.clone(), value);

@@ -2,6 +2,7 @@
 
 use super::settings::Settings;
 use super::{grace_remedy, hook, probes};
+use crate::check::manifests::command;
 use crate::check::manifests::objects::{Container, Handler, PreStop, Workload};
 use crate::check::manifests::report::Timeline;
 use crate::core::budget::{IngressBudget, Rule, Seconds, Violation};
@@ -13,6 +14,7 @@ pub(super) fn check(
     container: &Container,
     settings: &Settings,
 ) -> Option<Timeline> {
+    launch(container);
     let drain = settings.drain();
     let budget = IngressBudget {
         grace: workload.grace.0,
@@ -67,6 +69,18 @@ fn report(workload: &Workload, container: &Container, settings: &Settings, viola
         ),
     };
     container.scope.error(code, &key, violation.to_string(), remedy);
+}
+
+fn launch(container: &Container) {
+    let command = command::ingress(container);
+    if let Some(obstacle) = command.and_then(|command| command.launch.obstacle("Streamgate")) {
+        container.scope.error(
+            "ingress-behind-shell",
+            &container.key("command"),
+            format!("{obstacle}: SIGTERM begins no drain, and what still runs is killed"),
+            "write `exec streamgate serve …` as the last command of the script",
+        );
+    }
 }
 
 fn unbounded(container: &Container, settings: &Settings, budget: &IngressBudget) {

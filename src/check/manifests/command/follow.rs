@@ -1,0 +1,322 @@
+//! From the words that a container starts with to the commands that run in the end: through
+//! `sh -c` and `eval`.
+
+use super::base;
+use super::expand::reference;
+use super::launch::{Launch, Layer, Shell};
+use super::shell::{self, Script, Simple, Vars, Word, unwrapped};
+use std::borrow::Cow;
+
+/// Nobody nests shells deeper than this.
+const DEEPEST: usize = 8;
+
+/// What may be read for one container: scripts may hold each other many times over.
+const MOST: usize = 64 << 20;
+
+/// A command that runs in the end.
+#[derive(Clone, Debug)]
+pub(super) struct Run {
+    pub command: Simple,
+    pub launch: Launch,
+}
+
+/// The script that `words` call a shell with.
+struct Call<'w> {
+    shell: Shell,
+    errexit: bool,
+    text: &'w str,
+    positional: &'w [Word],
+}
+
+impl<'w> Call<'w> {
+    fn of(words: &'w [Word]) -> Option<Self> {
+        let words = unwrapped(words);
+        let name = base(&words.first()?.text);
+        if !matches!(name, "sh" | "bash" | "dash" | "ash" | "zsh" | "ksh") {
+            return None;
+        }
+        let flags = words[1..].iter().take_while(|word| word.text.starts_with(['-', '+'])).count();
+        let short = || words[1..=flags].iter().filter(|word| !word.text.starts_with("--"));
+        let runs = short().any(|word| word.text.ends_with('c'));
+        let errexit = short().any(|word| word.text.starts_with('-') && word.text.contains('e'));
+        let text = &words.get(flags + 1).filter(|_| runs)?.text;
+        // After the script comes `$0`.
+        let positional = words.get(flags + 3..).unwrap_or_default();
+        let shell = match name {
+            "bash" if !text.contains(['<', '>']) => Shell::Bash,
+            _ => Shell::Other,
+        };
+        Some(Self { shell, errexit, text, positional })
+    }
+
+    fn script(&self, vars: &Vars) -> Script {
+        Script { errexit: self.errexit, ..shell::parse(self.text, vars, self.positional) }
+    }
+}
+
+/// If `words` call a shell with a script (`sh -c …`), the script; the words after it are its
+/// positional parameters.
+pub(super) fn script(words: &[Word], vars: &Vars) -> Option<Script> {
+    Call::of(words).map(|call| call.script(vars))
+}
+
+/// Every simple command that `words` lead to: themselves, or those of their script, of the
+/// scripts inside it, and so on.
+pub(super) fn commands(words: &[Word], vars: &Vars) -> Vec<Run> {
+    let mut follower = Follower { left: MOST };
+    let Some(mut runs) = follower.call(words, vars, 0) else {
+        let command = Simple { words: words.to_vec(), ..Simple::default() };
+        return vec![Run { command, launch: Launch::Direct }];
+    };
+    for run in &mut runs {
+        run.launch = run.launch.started_by(words);
+    }
+    runs
+}
+
+struct Follower {
+    /// What may still be read.
+    left: usize,
+}
+
+impl Follower {
+    fn call(&mut self, words: &[Word], vars: &Vars, depth: usize) -> Option<Vec<Run>> {
+        self.read(&Call::of(words)?, vars, depth)
+    }
+
+    /// Whether so much may be read. Every script costs its commands and a copy of the variables.
+    fn pay(&mut self, text: &str, vars: &Vars) -> bool {
+        if self.left > 0 {
+            let size = |(name, value): (&String, &Option<String>)| {
+                64 + name.len() + value.as_ref().map_or(0, String::len)
+            };
+            let cost = 1024 + 64 * text.len() + vars.iter().map(size).sum::<usize>();
+            self.left = self.left.saturating_sub(cost);
+        }
+        self.left > 0
+    }
+
+    /// `None`: it is too deep or too long.
+    fn read(&mut self, call: &Call<'_>, vars: &Vars, depth: usize) -> Option<Vec<Run>> {
+        if depth > DEEPEST || !self.pay(call.text, vars) {
+            return None;
+        }
+        let script = call.script(vars);
+        let layer = Layer::new(&script, call.text, call.shell);
+        let mut later = None;
+        let mut all = Vec::new();
+        for (n, command) in script.commands.iter().enumerate() {
+            let (inner, launch) = match evaluated(command) {
+                Some(words) => {
+                    let vars = later.get_or_insert_with(|| unset(vars, &script));
+                    (self.eval(words, call, vars, depth + 1), layer.eval(n))
+                }
+                None => (self.call(&command.words, vars, depth + 1), layer.launch(n)),
+            };
+            let Some(inner) = inner else {
+                all.push(Run { command: command.clone(), launch });
+                continue;
+            };
+            let placed = |run: Run| Run { launch: run.launch.max(launch), ..run };
+            all.extend(inner.into_iter().map(placed));
+        }
+        Some(all)
+    }
+
+    /// `eval`: its words, joined, are a script of the shell that runs it.
+    fn eval(
+        &mut self,
+        words: &[Word],
+        outer: &Call<'_>,
+        vars: &Vars,
+        depth: usize,
+    ) -> Option<Vec<Run>> {
+        let mut text = String::new();
+        let mut vars = Cow::Borrowed(vars);
+        for (n, word) in words.iter().enumerate().filter(|_| self.left > 0) {
+            text.push_str(if n > 0 { " " } else { "" });
+            if word.unknown.is_none() {
+                text.push_str(&word.text);
+                continue;
+            }
+            let plain = as_variables(&word.text);
+            for name in names(&plain) {
+                vars.to_mut().insert(name.to_owned(), None);
+            }
+            text.push_str(&plain);
+        }
+        let call = Call { shell: Shell::Eval, text: &text, ..*outer };
+        self.read(&call, &vars, depth)
+    }
+}
+
+/// The words that `eval` joins, if that is what the command is.
+fn evaluated(command: &Simple) -> Option<&[Word]> {
+    let words = unwrapped(&command.words);
+    (words.first()?.text == "eval").then(|| &words[1..])
+}
+
+/// `vars` where `script` has run: what it sets has another value by then, if it stands unexpanded
+/// in the words of an `eval`.
+fn unset(vars: &Vars, script: &Script) -> Vars {
+    let mut vars = vars.clone();
+    for word in script.commands.iter().flat_map(|command| &command.words) {
+        if let Some((name, _)) = word.text.split_once('=') {
+            vars.insert(name.to_owned(), None);
+        }
+    }
+    vars
+}
+
+/// Kubernetes' `$(NAME)`, which the shell would take for a command, as `${NAME}`.
+fn as_variables(text: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find('$') {
+        let (before, after) = rest.split_at(at);
+        plain.push_str(before);
+        rest = match reference(after) {
+            Some((name, behind)) => {
+                plain.extend(["${", name, "}"]);
+                behind
+            }
+            None => {
+                plain.push('$');
+                &after[1..]
+            }
+        };
+    }
+    plain + rest
+}
+
+/// The variables that a text refers to.
+fn names(text: &str) -> impl Iterator<Item = &str> {
+    text.split('$').skip(1).map(|rest| {
+        let rest = rest.strip_prefix('{').unwrap_or(rest);
+        let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        &rest[..end.unwrap_or(rest.len())]
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn launched(words: &[&str]) -> Vec<(String, Launch)> {
+        let words: Vec<_> = words.iter().map(|text| Word::plain(text)).collect();
+        let text = |run: Run| {
+            (
+                unwrapped(&run.command.words).first().map_or(String::new(), |w| w.text.clone()),
+                run.launch,
+            )
+        };
+        commands(&words, &Vars::new()).into_iter().map(text).collect()
+    }
+
+    /// How `x` is started.
+    fn launch(words: &[&str]) -> Launch {
+        launched(words).into_iter().find(|(name, _)| name == "x").unwrap().1
+    }
+
+    #[test]
+    fn a_shell_is_replaced_for_sure_by_exec_alone() {
+        use Launch::{BehindShell, Direct, PerhapsBehindShell};
+        for (script, sh, bash) in [
+            ("x a", PerhapsBehindShell, Direct),
+            ("x a 2>&1", PerhapsBehindShell, PerhapsBehindShell),
+            ("A=1; x a", PerhapsBehindShell, PerhapsBehindShell),
+            ("a && x", PerhapsBehindShell, PerhapsBehindShell),
+            ("a\nx\n", PerhapsBehindShell, PerhapsBehindShell),
+            ("{ x; }", PerhapsBehindShell, PerhapsBehindShell),
+            ("a; exec x", Direct, Direct),
+            ("if a; then exec x; fi; b", Direct, Direct),
+            ("A=1 exec x || b", Direct, Direct),
+            ("eval \"exec x\"", Direct, Direct),
+            ("eval \"exec x\" | a", BehindShell, BehindShell),
+            ("eval x", BehindShell, BehindShell),
+            ("exec sh -c 'exec x'", Direct, Direct),
+            ("x; a", BehindShell, BehindShell),
+            ("x | a", BehindShell, BehindShell),
+            ("a | exec x", BehindShell, BehindShell),
+            ("x & wait", BehindShell, BehindShell),
+            ("( exec x )", BehindShell, BehindShell),
+            ("if a; then x; fi", BehindShell, BehindShell),
+            ("sh -c 'exec x'; a", BehindShell, BehindShell),
+            ("x --flag exec; a", BehindShell, BehindShell),
+        ] {
+            assert_eq!(launch(&["sh", "-c", script]), sh, "sh: {script}");
+            assert_eq!(launch(&["/bin/bash", "-c", script]), bash, "bash: {script}");
+        }
+        assert_eq!(launch(&["tini", "--", "x"]), Direct);
+    }
+
+    #[test]
+    fn an_init_ends_with_its_shell() {
+        use Launch::{BehindInit, BehindShell, Direct};
+        for (init, expected) in [
+            (&["dumb-init", "--"][..], BehindInit),
+            (&["dumb-init", "--single-child", "--"], BehindShell),
+            (&["/usr/bin/tini", "-g", "--"], BehindInit),
+            (&["tini", "-vg"], BehindInit),
+            (&["tini", "--"], BehindShell),
+        ] {
+            let with = |script| [init, &["sh", "-c", script][..]].concat();
+            assert_eq!(launch(&with("a; x; b")), expected, "{init:?}");
+            assert_eq!(launch(&with("a; exec x")), Direct, "{init:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_trap_does_is_not_told() {
+        let launch = |script| launch(&["bash", "-c", script]);
+        let trap = "x & P=$!; trap \"kill -TERM $P\" TERM; wait $P; wait $P";
+        assert_eq!(launch(trap), Launch::BehindTrap);
+        assert_eq!(launch("trap - TERM; x; a"), Launch::BehindShell);
+        assert_eq!(launch("trap a EXIT; x; a"), Launch::BehindShell);
+        assert_eq!(launch("trap a TERM; exec x"), Launch::Direct);
+    }
+
+    #[test]
+    fn eval_sees_the_values_of_its_script() {
+        let vars = Vars::from([
+            ("A".into(), Some("1".into())),
+            ("B".into(), Some("2".into())),
+            ("S".into(), None),
+        ]);
+        let read = |words: &[Word]| {
+            let mut runs = commands(words, &vars);
+            runs.pop().unwrap().command.words
+        };
+        let words = |script: &str| {
+            let mut words: Vec<_> = ["sh", "-c", script, "--"].map(Word::plain).into();
+            words.push(Word { text: "$(K)".into(), unknown: Some("K".into()) });
+            words.push(Word::plain("p"));
+            read(&words)
+        };
+        let known = |text: &str| Word::plain(text);
+        let unknown =
+            |text: &str, what: &str| Word { text: text.into(), unknown: Some(what.into()) };
+        assert_eq!(
+            words("eval \"exec x 'a b' $A\" '$B'"),
+            [known("exec"), known("x"), known("a b"), known("1"), known("2")]
+        );
+        assert_eq!(
+            words("A=5; eval \"x $A ${NONE:-d}\" '$A'"),
+            [known("x"), known("5"), known("d"), unknown("$A", "A")]
+        );
+        assert_eq!(
+            words("eval \"x ${S:-d} $@\""),
+            [known("x"), unknown("${S:-d}", "S"), unknown("${K}", "K"), known("p")]
+        );
+    }
+
+    #[test]
+    fn scripts_inside_scripts_end() {
+        let vars: Vars = (0..9)
+            .map(|n| (format!("A{n}"), Some(format!("eval \"$A{}\"; ", n + 1).repeat(50))))
+            .chain([("A9".to_owned(), Some("x; ".to_owned()))])
+            .collect();
+        let words = ["sh", "-c", "eval \"$A0\""].map(Word::plain);
+        assert!(commands(&words, &vars).len() < 200_000);
+    }
+}
