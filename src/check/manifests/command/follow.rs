@@ -106,19 +106,24 @@ impl Follower {
         let mut later = None;
         let mut all = Vec::new();
         for (n, command) in script.commands.iter().enumerate() {
-            let (inner, launch) = match evaluated(command) {
+            let eval = evaluated(command);
+            let inner = match eval {
                 Some(words) => {
                     let vars = later.get_or_insert_with(|| unset(vars, &script));
-                    (self.eval(words, call, vars, depth + 1), layer.eval(n))
+                    self.eval(words, call, vars, depth + 1)
                 }
-                None => (self.call(&command.words, vars, depth + 1), layer.launch(n)),
+                None => self.call(&command.words, vars, depth + 1),
             };
-            let Some(inner) = inner else {
-                all.push(Run { command: command.clone(), launch });
-                continue;
+            let through = |inner: Launch| match eval {
+                Some(_) => layer.eval(n, inner),
+                None => layer.launch(n).max(inner),
             };
-            let placed = |run: Run| Run { launch: run.launch.max(launch), ..run };
-            all.extend(inner.into_iter().map(placed));
+            match inner {
+                Some(inner) => all.extend(
+                    inner.into_iter().map(|run| Run { launch: through(run.launch), ..run }),
+                ),
+                None => all.push(Run { command: command.clone(), launch: layer.launch(n) }),
+            }
         }
         Some(all)
     }
@@ -273,7 +278,9 @@ mod tests {
         assert_eq!(launch(trap), Launch::BehindTrap);
         assert_eq!(launch("trap - TERM; x; a"), Launch::BehindShell);
         assert_eq!(launch("trap a EXIT; x; a"), Launch::BehindShell);
+        assert_eq!(launch("trap a TERM; eval x"), Launch::BehindTrap);
         assert_eq!(launch("trap a TERM; exec x"), Launch::Direct);
+        assert_eq!(launch("trap a TERM; eval 'exec x'"), Launch::Direct);
     }
 
     #[test]

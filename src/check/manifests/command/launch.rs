@@ -53,19 +53,21 @@ impl<'s> Layer<'s> {
     /// The shell itself runs its `n`th command, and waits for it.
     fn in_front(&self, n: usize) -> bool {
         let commands = &self.script.commands;
+        if commands[n].level != Level::Script || commands[n].runs == Runs::Unwaited {
+            return false;
+        }
         let before = commands[..n].iter().rfind(|command| command.level != Level::Output);
         let reads = before.is_some_and(|before| before.after == After::Pipe);
-        let piped = reads || commands[n].after == After::Pipe;
-        commands[n].level == Level::Script && commands[n].runs != Runs::Unwaited && !piped
+        !reads && commands[n].after != After::Pipe
     }
 
-    /// How what `eval` runs is started, if it is the `n`th command: what replaces the shell in
-    /// there replaces this one.
-    pub fn eval(&self, n: usize) -> Launch {
-        match (self.in_front(n), self.trapped) {
-            (true, _) => Launch::Direct,
-            (false, true) => Launch::BehindTrap,
-            (false, false) => Launch::BehindShell,
+    /// How something is started that `eval`, the `n`th command, starts like this: what replaces
+    /// the shell in there replaces this one.
+    pub fn eval(&self, n: usize, inner: Launch) -> Launch {
+        match inner {
+            Launch::Direct if self.in_front(n) => Launch::Direct,
+            _ if self.trapped => Launch::BehindTrap,
+            inner => inner.max(Launch::BehindShell),
         }
     }
 
@@ -79,10 +81,9 @@ impl<'s> Layer<'s> {
         if trapped {
             return Launch::BehindTrap;
         }
+        let plain = command.runs == Runs::Plainly && self.in_front(n) && shell != Shell::Eval;
         let follows = |command: &Simple| command.level != Level::Output;
-        let last = !script.commands[n + 1..].iter().any(follows);
-        let plain = command.runs == Runs::Plainly && self.in_front(n);
-        if !last || !plain || shell == Shell::Eval {
+        if !plain || script.commands[n + 1..].iter().any(follows) {
             return Launch::BehindShell;
         }
         let begins = command.words.first().is_some_and(|w| text.trim_start().starts_with(&w.text));
