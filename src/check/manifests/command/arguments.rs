@@ -2,7 +2,7 @@
 //! manifests do not hold may be.
 
 use super::expand;
-use super::shell::Word;
+use super::shell::{MARKS, Word};
 use crate::check::manifests::view::cut;
 
 /// A whole number on a command line.
@@ -52,7 +52,7 @@ impl Arguments {
     pub fn read(words: &[Word]) -> Self {
         let words: Vec<_> = words.iter().map(unresolved).collect();
         let mut flags = Vec::new();
-        let mut alone = Vec::new();
+        let (mut alone, mut open) = (Vec::new(), Vec::new());
         let mut model = false;
         let mut n = 0;
         while let Some(word) = words.get(n) {
@@ -71,13 +71,18 @@ impl Arguments {
                 None => values.min(most_values(&name)),
             };
             let value = inline.or_else(|| words[n..n + values].first().cloned());
+            // Where several values may follow, what is unknown may as well be the next flag.
+            let more = words.iter().enumerate().take(n + values).skip(n + 1);
+            open.extend(
+                more.filter_map(|(at, word)| Some((at, word.unknown.clone()?))).next_back(),
+            );
             n += values;
             model |= name == "--model";
             flags.push(Flag { name, value, at });
         }
         // The first that stands alone is the model, if nothing else is.
-        let open = alone.into_iter().skip(usize::from(!model)).next_back();
-        Self { flags, open }
+        open.extend(alone.into_iter().skip(usize::from(!model)));
+        Self { flags, open: open.into_iter().max() }
     }
 
     /// The value of the last of these flags, which is the one that counts; `Some(None)`: it has
@@ -137,7 +142,7 @@ fn flag(word: &Word) -> Option<(String, Option<Word>)> {
         None => (word.text.as_str(), None),
     };
     let whole = inline.is_some() || word.unknown.is_none();
-    if !whole || name.contains('$') {
+    if !whole || name.contains(['$', MARKS.0]) {
         return None;
     }
     let name = if name.starts_with("--") { name.replace('_', "-") } else { name.to_owned() };
@@ -240,6 +245,8 @@ mod tests {
             "m --shutdown-timeout 90 --$X=3",
             "m --shutdown-timeout 90 --shutdown-$X 5",
             "m --shutdown-timeout 90 -$X",
+            "m --shutdown-timeout 90 --served-model-name a b $X",
+            "$M --shutdown-timeout 90 --lora-modules a=b $X",
             "m --shutdown-timeout 90 $X --seed 1 $X",
         ] {
             assert_eq!(timeout(line), open, "{line}");
@@ -256,7 +263,7 @@ mod tests {
             "m --shutdown-timeout 90 -tp $T --port $P",
             "m --shutdown-timeout 90 --max-model-len=$L",
             "m --shutdown-timeout 90 --hf-overrides={$L",
-            "m --shutdown-timeout 90 --served-model-name a $B c",
+            "m --shutdown-timeout 90 --served-model-name $A b c",
             "m --shutdown-timeout 90 --disable-access-log-for-endpoints $E",
             "m $X --shutdown-timeout 90",
             "m $X --shutdown-timeout=5 $X --shutdown-timeout 90",

@@ -1,10 +1,7 @@
 //! `$(NAME)` in `command`, `args` and `env` values, as Kubernetes expands it: `$$(NAME)` is
 //! literal, and a name without a variable is left as it stands.
 
-use super::shell::{Vars, Word};
-
-/// The longest argument or variable that Linux takes.
-const LONGEST: usize = 128 << 10;
+use super::shell::{LONGEST_ARGUMENT, Vars, Word};
 
 /// More than Linux takes of arguments and variables together, however large the stack is.
 pub(in crate::check::manifests) const MOST: usize = 6 << 20;
@@ -18,7 +15,7 @@ pub(in crate::check::manifests) fn kubernetes(text: &str, vars: &Vars) -> Word {
         word.text.push_str(&rest[..at]);
         rest = &rest[at..];
         let value = reference(rest).and_then(|(name, _)| vars.get(name)?.as_ref());
-        if word.text.len() + value.map_or(0, String::len) > LONGEST {
+        if word.text.len() + value.map_or(0, String::len) > LONGEST_ARGUMENT {
             return too_long(word);
         }
         if let Some(after) = rest.strip_prefix("$$") {
@@ -40,7 +37,7 @@ pub(in crate::check::manifests) fn kubernetes(text: &str, vars: &Vars) -> Word {
         }
     }
     word.text.push_str(rest);
-    if word.text.len() > LONGEST { too_long(word) } else { word }
+    if word.text.len() > LONGEST_ARGUMENT { too_long(word) } else { word }
 }
 
 fn too_long(word: Word) -> Word {
@@ -73,12 +70,12 @@ mod tests {
     fn a_value_that_no_program_takes_is_unknown() {
         let mut vars = Vars::from([("A".into(), Some("a".repeat(1 << 16)))]);
         let twice = kubernetes("$(A)$(A)", &vars);
-        assert_eq!((twice.text.len(), twice.unknown), (LONGEST, None));
+        assert_eq!((twice.text.len(), twice.unknown), (LONGEST_ARGUMENT, None));
         let more = kubernetes("x$(A)$(A)$(A)", &vars);
         assert_eq!(more.unknown.as_deref(), Some("a value of more than 128 KiB"));
-        assert!(more.text.len() <= LONGEST);
-        assert!(kubernetes(&"a".repeat(LONGEST + 1), &vars).unknown.is_some());
-        vars.insert("A".into(), Some("a".repeat(LONGEST)));
+        assert!(more.text.len() <= LONGEST_ARGUMENT);
+        assert!(kubernetes(&"a".repeat(LONGEST_ARGUMENT + 1), &vars).unknown.is_some());
+        vars.insert("A".into(), Some("a".repeat(LONGEST_ARGUMENT)));
         assert_eq!(kubernetes("$(A)", &vars).unknown, None);
     }
 }

@@ -4,7 +4,7 @@
 use super::base;
 use super::expand::reference;
 use super::launch::{Launch, Layer, Shell};
-use super::shell::{self, Script, Simple, Vars, Word, unwrapped};
+use super::shell::{self, MARKS, Script, Simple, Vars, Word, unwrapped};
 use std::borrow::Cow;
 
 /// Nobody nests shells deeper than this.
@@ -23,6 +23,8 @@ pub(super) struct Run {
 /// The script that `words` call a shell with.
 struct Call<'w> {
     shell: Shell,
+    /// It knows no more than POSIX asks for.
+    posix: bool,
     errexit: bool,
     text: &'w str,
     positional: &'w [Word],
@@ -35,22 +37,35 @@ impl<'w> Call<'w> {
         if !matches!(name, "sh" | "bash" | "dash" | "ash" | "zsh" | "ksh") {
             return None;
         }
-        let flags = words[1..].iter().take_while(|word| word.text.starts_with(['-', '+'])).count();
-        let short = || words[1..=flags].iter().filter(|word| !word.text.starts_with("--"));
-        let runs = short().any(|word| word.text.ends_with('c'));
-        let errexit = short().any(|word| word.text.starts_with('-') && word.text.contains('e'));
-        let text = &words.get(flags + 1).filter(|_| runs)?.text;
+        let (mut runs, mut errexit, mut at) = (false, false, 1);
+        while let Some(flag) = words.get(at).filter(|word| word.text.starts_with(['-', '+'])) {
+            let letters = flag.text.get(1..).filter(|rest| !rest.starts_with('-'));
+            let letters = letters.unwrap_or_default();
+            runs |= letters.contains('c');
+            errexit |= letters.contains('e');
+            at += 1;
+            // `-o pipefail`
+            if letters.contains(['o', 'O']) {
+                errexit |= words.get(at).is_some_and(|word| word.text == "errexit");
+                at += 1;
+            }
+        }
+        let text = &words.get(at).filter(|_| runs)?.text;
         // After the script comes `$0`.
-        let positional = words.get(flags + 3..).unwrap_or_default();
+        let positional = words.get(at + 2..).unwrap_or_default();
+        let posix = matches!(name, "sh" | "dash" | "ash");
         let shell = match name {
             "bash" if !text.contains(['<', '>']) => Shell::Bash,
             _ => Shell::Other,
         };
-        Some(Self { shell, errexit, text, positional })
+        Some(Self { shell, posix, errexit, text, positional })
     }
 
     fn script(&self, vars: &Vars) -> Script {
-        Script { errexit: self.errexit, ..shell::parse(self.text, vars, self.positional) }
+        Script {
+            errexit: self.errexit,
+            ..shell::parse(self.text, vars, self.positional, self.posix)
+        }
     }
 }
 
@@ -144,7 +159,7 @@ impl Follower {
                 text.push_str(&word.text);
                 continue;
             }
-            let plain = as_variables(&word.text);
+            let plain = as_variables(word);
             for name in names(&plain) {
                 vars.to_mut().insert(name.to_owned(), None);
             }
@@ -173,21 +188,31 @@ fn unset(vars: &Vars, script: &Script) -> Vars {
     vars
 }
 
-/// Kubernetes' `$(NAME)`, which the shell would take for a command, as `${NAME}`.
-fn as_variables(text: &str) -> String {
+/// What is not known in a word, once more as a variable, or as the output of a command: marks, and
+/// `$(NAME)` that Kubernetes expands.
+fn as_variables(word: &Word) -> String {
+    let is_name = |name: &&str| {
+        !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+    };
+    let first = word.unknown.as_deref().filter(is_name);
     let mut plain = String::new();
-    let mut rest = text;
-    while let Some(at) = rest.find('$') {
+    let mut rest = word.text.as_str();
+    while let Some(at) = rest.find(['$', MARKS.0]) {
         let (before, after) = rest.split_at(at);
         plain.push_str(before);
-        rest = match reference(after) {
-            Some((name, behind)) => {
-                plain.extend(["${", name, "}"]);
+        let marked = after.strip_prefix(MARKS.0).and_then(|after| after.split_once(MARKS.1));
+        rest = match (reference(after), marked) {
+            (Some((name, behind)), _) | (None, Some((name, behind))) => {
+                match Some(name).filter(is_name).or(first) {
+                    Some(name) => plain.extend(["${", name, "}"]),
+                    None => plain.push_str("$(:)"),
+                }
                 behind
             }
-            None => {
-                plain.push('$');
-                &after[1..]
+            (None, None) => {
+                let (sign, behind) = after.split_at(after.chars().next().map_or(0, char::len_utf8));
+                plain.push_str(sign);
+                behind
             }
         };
     }
@@ -301,19 +326,18 @@ mod tests {
             read(&words)
         };
         let known = |text: &str| Word::plain(text);
-        let unknown =
-            |text: &str, what: &str| Word { text: text.into(), unknown: Some(what.into()) };
+        let unknown = |what: &str| Word { text: shell::mark(what), unknown: Some(what.into()) };
         assert_eq!(
             words("eval \"exec x 'a b' $A\" '$B'"),
             [known("exec"), known("x"), known("a b"), known("1"), known("2")]
         );
         assert_eq!(
             words("A=5; eval \"x $A ${NONE:-d}\" '$A'"),
-            [known("x"), known("5"), known("d"), unknown("$A", "A")]
+            [known("x"), known("5"), known("d"), unknown("A")]
         );
         assert_eq!(
             words("eval \"x ${S:-d} $@\""),
-            [known("x"), unknown("${S:-d}", "S"), unknown("${K}", "K"), known("p")]
+            [known("x"), unknown("S"), unknown("K"), known("p")]
         );
     }
 

@@ -22,7 +22,7 @@ pub(super) use hook::{
 pub(super) use image::{Image, Version};
 pub(super) use ingress::{IngressCommand, ingress};
 pub(super) use launch::Launch;
-pub(super) use shell::{Vars, Word};
+pub(super) use shell::{Vars, Word, mark};
 
 use super::objects::Container;
 

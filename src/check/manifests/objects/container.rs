@@ -1,7 +1,7 @@
 //! A container.
 
 use super::probe::{Handler, Probe};
-use crate::check::manifests::command::{MOST, Vars, expand};
+use crate::check::manifests::command::{MOST, Vars, expand, mark};
 use crate::check::manifests::finding::Scope;
 use crate::check::manifests::view::View;
 use std::collections::BTreeMap;
@@ -20,6 +20,10 @@ pub(in crate::check::manifests) struct Container {
     /// Every variable's text, with `$(field.path)` where the pod's own fields stand and `$(?)` for
     /// what is not in the manifests.
     pub shapes: Vars,
+    /// Every variable's text, with a mark where a variable stands whose value is not known.
+    pub marked: Vars,
+    /// There are more variables, from ConfigMaps or Secrets.
+    pub env_from: bool,
     pub pre_stop: Option<PreStop>,
     pub liveness: Option<Probe>,
     pub readiness: Option<Probe>,
@@ -55,13 +59,15 @@ impl Container {
         let mut devices: Vec<String> = devices.cloned().collect();
         devices.sort();
         devices.dedup();
-        let (vars, shapes) = vars(&view);
+        let [vars, shapes, marked] = vars(&view);
         Self {
             image: view.text("image"),
             command: view.texts("command"),
             args: view.texts("args"),
             vars,
             shapes,
+            marked,
+            env_from: view.get("envFrom").is_some(),
             pre_stop: view.get("lifecycle.preStop").map(|hook| PreStop::read(&hook)),
             liveness: Probe::read(&view, "livenessProbe"),
             readiness: Probe::read(&view, "readinessProbe"),
@@ -87,30 +93,36 @@ impl Container {
 }
 
 /// Literal variables, later ones may refer to earlier ones; the rest is known by name only, and so
-/// is what is more than Linux takes. And the shapes of all of them.
-fn vars(view: &View<'_>) -> (Vars, Vars) {
-    let (mut vars, mut shapes) = (Vars::new(), Vars::new());
-    let mut left = 2 * MOST;
+/// is what is more than Linux takes. And the shapes of all of them, and their texts with marks.
+fn vars(view: &View<'_>) -> [Vars; 3] {
+    let [mut vars, mut shapes, mut marked] = [Vars::new(), Vars::new(), Vars::new()];
+    let mut left = 3 * MOST;
     for variable in view.list("env") {
         let Some(name) = variable.text("name") else { continue };
-        let (value, shape) = match variable.get("valueFrom") {
+        let (value, shape, text) = match variable.get("valueFrom") {
             Some(from) => {
                 let field = from.get("fieldRef").and_then(|field| field.text("fieldPath"));
-                (None, format!("$({})", field.as_deref().unwrap_or("?")))
+                (None, format!("$({})", field.as_deref().unwrap_or("?")), mark(&name))
             }
             None => {
                 let text = variable.text("value").unwrap_or_default();
-                let (word, shape) = (expand(&text, &vars), expand(&text, &shapes));
-                left = left.saturating_sub(word.text.len() + shape.text.len());
-                let fits = shape.unknown.is_none() && left > 0;
-                let value = Some(word.text).filter(|_| fits && word.unknown.is_none());
-                (value, if fits { shape.text } else { "$(?)".to_owned() })
+                let word = expand(&text, &vars);
+                let others = [expand(&text, &shapes), expand(&text, &marked)];
+                let long = word.text.len() + others.iter().map(|o| o.text.len()).sum::<usize>();
+                left = left.saturating_sub(long);
+                let fits = left > 0 && others.iter().all(|other| other.unknown.is_none());
+                let [shape, text] = others.map(|other| other.text);
+                match fits {
+                    true => (word.unknown.is_none().then_some(word.text), shape, text),
+                    false => (None, "$(?)".to_owned(), mark(&name)),
+                }
             }
         };
         vars.insert(name.clone(), value);
-        shapes.insert(name, Some(shape));
+        shapes.insert(name.clone(), Some(shape));
+        marked.insert(name, Some(text));
     }
-    (vars, shapes)
+    [vars, shapes, marked]
 }
 
 impl PreStop {

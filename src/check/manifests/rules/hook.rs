@@ -45,7 +45,7 @@ fn read(container: &Container) -> Option<(Hook, Option<Drained>)> {
             return Some((Hook { sleeps: *sleeps, ..Hook::default() }, None));
         }
         Some(PreStop::Handler(Handler::Exec(command))) => {
-            (read_hook(command, &container.vars), "lifecycle.preStop.exec.command")
+            (read_hook(command, container), "lifecycle.preStop.exec.command")
         }
         Some(PreStop::Handler(Handler::Http { path, .. })) => {
             (read_get_hook(path), "lifecycle.preStop.httpGet.path")

@@ -14,7 +14,8 @@ mod walk;
 
 pub(in crate::check::manifests) use order::{Drained, Part, What};
 
-use super::shell::{Script, Vars, Word};
+use super::shell::{MARKS, Script, Vars, Word, mark};
+use crate::check::manifests::objects::Container;
 use crate::core::budget::{DrainCall, Hook};
 use std::time::Duration;
 
@@ -31,11 +32,56 @@ pub(in crate::check::manifests) enum HookReading {
     Useless(String),
 }
 
+/// What the environment of a hook is known to hold.
+#[derive(Clone, Copy)]
+struct Env<'c> {
+    /// Values that are not known are marks, alone or in a text.
+    vars: &'c Vars,
+    /// It may hold more: there is an `envFrom`.
+    open: bool,
+}
+
+impl Env<'_> {
+    /// Whether the variable is there. Kubernetes itself sets some, and so does every image.
+    fn has(&self, name: &str) -> bool {
+        let given = ["HOSTNAME", "HOME", "PATH", "PWD", "USER", "LANG"];
+        let of_services = ["_SERVICE_HOST", "_SERVICE_PORT", "_PORT"];
+        self.open
+            || self.vars.contains_key(name)
+            || given.contains(&name)
+            || of_services.iter().any(|end| name.ends_with(end))
+    }
+
+    /// An error if `text` holds a variable that nothing sets.
+    fn check(&self, text: &str) -> Result<(), HookReading> {
+        let names = text.split(MARKS.0).skip(1).filter_map(|rest| rest.split(MARKS.1).next());
+        match names.into_iter().find(|name| !name.is_empty() && !self.has(name)) {
+            Some(name) => Err(HookReading::Unreadable(format!("`${name}`, which no `env` sets"))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A text with its marks as a script would write them.
+fn shown(text: &str) -> String {
+    let mut shown = text.replace(&mark(""), "$(…)");
+    shown = shown.replace(MARKS.0, "$");
+    shown.replace(MARKS.1, "")
+}
+
+/// What stands in `text` as if it were to be replaced, and is not: `$NAME`, `$(…)`, `{…}`.
+fn literal(text: &str) -> Option<&str> {
+    let at = text.find(['$', '{', '`'])?;
+    let end = text[at..].find([' ', '/', ':', '"']).map_or(text.len(), |end| at + end);
+    Some(&text[at..end])
+}
+
 /// Read the command of an `exec` hook.
-pub(in crate::check::manifests) fn read(command: &[String], vars: &Vars) -> HookReading {
+pub(in crate::check::manifests) fn read(command: &[String], container: &Container) -> HookReading {
     // Kubernetes expands no `$(NAME)` in hooks.
     let words = command.iter().map(|text| Word::plain(text)).collect();
-    let within = walk::Within { vars, depth: 0, limit: None };
+    let env = Env { vars: &container.marked, open: container.env_from };
+    let within = walk::Within { env, depth: 0, limit: None, once: false };
     match walk::steps(&Script::of(words), within) {
         Ok(Steps { hook, drained }) => HookReading::Bounded(hook, drained),
         Err(reading) => reading,
@@ -50,11 +96,12 @@ pub(in crate::check::manifests) fn read_get(path: &str) -> HookReading {
         // The kubelet waits as long as the grace period lasts: the deadline is the server's.
         gives_up: Some(Duration::MAX),
     };
-    match order::order(&Word::plain(path)) {
+    let env = Env { vars: &Vars::new(), open: false };
+    match order::order(&Word::plain(path), env) {
         Ok(Some(order)) => match order.call(&asked) {
             Ok(call) => {
-                let hook =
-                    Hook { call: Some(DrainCall { gives_up: None, ..call }), ..Hook::default() };
+                let call = Some(DrainCall { gives_up: None, ..call });
+                let hook = Hook { call, ..Hook::default() };
                 HookReading::Bounded(hook, Some(order.drained))
             }
             Err(reading) => reading,
@@ -90,6 +137,16 @@ impl Steps {
             return Err(HookReading::Unreadable(format!("the drain call stands {why}")));
         }
         Ok(Self::perhaps(self.hook.longest()))
+    }
+
+    /// The same, `again` times more.
+    fn repeated(self, again: u32) -> Result<Self, HookReading> {
+        if again > 0 && self.hook.call.is_some() {
+            return Err(HookReading::Unreadable("the drain call stands in a loop".to_owned()));
+        }
+        let times = |span: Duration| span.saturating_mul(again.saturating_add(1));
+        let (sleeps, perhaps) = (times(self.hook.sleeps), times(self.hook.perhaps));
+        Ok(Self { hook: Hook { sleeps, perhaps, ..self.hook }, ..self })
     }
 
     /// First this, then `next`.

@@ -4,10 +4,12 @@ use super::super::shell::Word;
 
 /// What a program takes.
 pub(super) struct Syntax {
-    /// Short options with a value.
+    /// Short options with a value, and those without.
     pub short: &'static str,
-    /// Long options with a value.
+    pub switches: &'static str,
+    /// Long options with a value, and those without.
     pub long: &'static [&'static str],
+    pub long_switches: &'static [&'static str],
     /// `--name=value` is taken as well as `--name value`.
     pub inline: bool,
 }
@@ -19,7 +21,9 @@ pub(super) struct Line<'w> {
     options: Vec<(String, Option<String>)>,
     pub operands: Vec<&'w Word>,
     /// `--name=value` where that is no option.
-    pub refused: Option<&'w str>,
+    pub inline: Option<&'w str>,
+    /// An option that is not known.
+    pub unknown: Option<String>,
 }
 
 impl<'w> Line<'w> {
@@ -32,16 +36,7 @@ impl<'w> Line<'w> {
             if text == "--" {
                 line.operands.extend(words.by_ref());
             } else if let Some(long) = text.strip_prefix("--") {
-                match long.split_once('=') {
-                    Some((name, value)) if syntax.inline => {
-                        line.options.push((format!("--{name}"), Some(value.to_owned())));
-                    }
-                    Some(_) => line.refused = Some(text),
-                    None => {
-                        let value = syntax.long.contains(&long).then(next).flatten();
-                        line.options.push((text.to_owned(), value));
-                    }
-                }
+                line.long(text, long, syntax, next);
             } else if let Some(cluster) = text.strip_prefix('-').filter(|rest| !rest.is_empty()) {
                 line.cluster(cluster, syntax, next);
             } else {
@@ -51,11 +46,38 @@ impl<'w> Line<'w> {
         line
     }
 
+    fn long(
+        &mut self,
+        text: &'w str,
+        long: &'w str,
+        syntax: &Syntax,
+        next: impl FnOnce() -> Option<String>,
+    ) {
+        let (name, inline) = match long.split_once('=') {
+            Some(_) if !syntax.inline => return self.inline = Some(text),
+            Some((name, value)) => (name, Some(value.to_owned())),
+            None => (long, None),
+        };
+        let value = match (syntax.long.contains(&name), inline) {
+            (true, inline) => inline.or_else(next),
+            (false, inline) => {
+                if !syntax.long_switches.contains(&name) {
+                    self.unknown.get_or_insert_with(|| text.to_owned());
+                }
+                inline
+            }
+        };
+        self.options.push((format!("--{name}"), value));
+    }
+
     /// `-fsSm85`, `-XPOST`.
     fn cluster(&mut self, text: &str, syntax: &Syntax, next: impl FnOnce() -> Option<String>) {
         for (at, letter) in text.char_indices() {
             let name = format!("-{letter}");
             if !syntax.short.contains(letter) {
+                if !syntax.switches.contains(letter) {
+                    self.unknown.get_or_insert_with(|| name.clone());
+                }
                 self.options.push((name, None));
                 continue;
             }

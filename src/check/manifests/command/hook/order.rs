@@ -1,8 +1,8 @@
 //! What a URL asks of Streamgate, and whether Streamgate would do it: the calls of
 //! `docs/admin-api.md`.
 
-use super::super::shell::Word;
-use super::HookReading;
+use super::super::shell::{MARKS, Word};
+use super::{Env, HookReading, literal, shown};
 use crate::core::budget::DrainCall;
 use std::time::Duration;
 
@@ -60,30 +60,43 @@ pub(super) struct Asked<'a> {
 }
 
 /// A drain at Streamgate, if `url` asks for one.
-pub(super) fn order(url: &Word) -> Result<Option<Order>, HookReading> {
+pub(super) fn order(url: &Word, env: Env<'_>) -> Result<Option<Order>, HookReading> {
     let text = url.text.as_str();
     let (host, target) = split(text);
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let wait = query.split('&').find_map(|pair| pair.strip_prefix("wait="));
     let (what, method) = if let Some(endpoint) = endpoint(path) {
-        (What::Endpoint(parts(endpoint)), "POST")
-    } else if path.ends_with("/api/v1/drain") {
+        (What::Endpoint(parts(&decoded(endpoint))), "POST")
+    } else if path == "/api/v1/drain" {
         (What::Replica, "POST")
-    } else if path.ends_with("/prestop") {
+    } else if path == "/prestop" {
         (What::Replica, "GET")
-    } else if path.ends_with("/drain") && wait.is_some() {
+    } else if wait.is_some() && ["/drain", "/prestop"].iter().any(|end| path.ends_with(end)) {
+        let path = shown(path);
         return Err(HookReading::Useless(format!(
             "Streamgate has no call {path}, and answers 404"
         )));
     } else {
         return Ok(None);
     };
+    if let Some(what) = literal(text) {
+        return Err(HookReading::Useless(format!(
+            "`{what}` is sent as it stands: nothing replaces it"
+        )));
+    }
+    if text.contains([' ', '\t', '\n']) {
+        return Err(HookReading::Useless("there is white space in its address".to_owned()));
+    }
+    if text.starts_with("https:") {
+        return Err(HookReading::Useless("the admin API speaks HTTP, not HTTPS".to_owned()));
+    }
+    env.check(text)?;
     Ok(Some(Order {
-        drained: Drained { what, at: host.to_owned() },
+        drained: Drained { what, at: shown(host) },
         method,
         wait: wait.map(str::to_owned),
         loopback: is_loopback(host),
-        path: path.to_owned(),
+        path: shown(path),
     }))
 }
 
@@ -98,7 +111,7 @@ impl Order {
         if !asked.authorized && !self.loopback && method == "POST" {
             faults.push("it carries no token, and Streamgate answers 401 or 403".to_owned());
         }
-        let written = self.wait.as_ref().filter(|text| !text.contains(['$', '{', '%']));
+        let written = self.wait.as_ref().filter(|text| !text.contains(MARKS.0));
         let wait = written.and_then(|text| humantime::parse_duration(text).ok());
         let wait = wait.filter(|wait| *wait <= LONGEST);
         if let (Some(text), None) = (written, wait) {
@@ -112,7 +125,7 @@ impl Order {
         match (&self.wait, wait, asked.gives_up) {
             (None, ..) => Err(HookReading::Unbounded("a drain call without `wait=`".to_owned())),
             (Some(text), None, _) => {
-                Err(HookReading::Unreadable(format!("a drain call that waits {text:?}")))
+                Err(HookReading::Unreadable(format!("a drain call that waits `{}`", shown(text))))
             }
             (_, Some(_), None) => Err(HookReading::Unbounded(
                 "a drain call whose caller has no timeout of its own".to_owned(),
@@ -135,48 +148,40 @@ pub(super) fn host(url: &str) -> String {
 }
 
 fn endpoint(path: &str) -> Option<&str> {
-    let (_, rest) = path.split_once("/api/v1/endpoints/")?;
-    rest.strip_suffix("/drain")
+    path.strip_prefix("/api/v1/endpoints/")?.strip_suffix("/drain")
 }
 
-fn is_loopback(host: &str) -> bool {
+pub(super) fn is_loopback(host: &str) -> bool {
     let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
     let address = name.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
     name == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
 
-/// `$NAME`, `${NAME}` and `$(…)` as a script leaves them when it does not know their values.
-pub(super) fn parts(text: &str) -> Vec<Part> {
-    let mut parts = Vec::new();
-    let mut rest = text;
-    while let Some(at) = rest.find('$') {
-        add_text(&mut parts, &rest[..at]);
-        rest = &rest[at + 1..];
-        let (part, after) = match rest.chars().next() {
-            Some('(') => (Part::Unknown, rest.split_once(')').map_or("", |(_, after)| after)),
-            Some('{') => {
-                let (name, after) = rest[1..].split_once('}').unwrap_or((&rest[1..], ""));
-                let plain = name.chars().all(is_name);
-                (if plain { Part::Variable(name.to_owned()) } else { Part::Unknown }, after)
-            }
-            _ => {
-                let end = rest.find(|c| !is_name(c)).unwrap_or(rest.len());
-                (Part::Variable(rest[..end].to_owned()), &rest[end..])
-            }
-        };
-        parts.push(part);
-        rest = after;
-    }
-    add_text(&mut parts, rest);
-    parts
+/// The brackets and colons of an IPv6 address, without their escapes.
+fn decoded(endpoint: &str) -> String {
+    [("%5B", "["), ("%5b", "["), ("%5D", "]"), ("%5d", "]"), ("%3A", ":"), ("%3a", ":")]
+        .iter()
+        .fold(endpoint.to_owned(), |text, (escape, plain)| text.replace(escape, plain))
 }
 
-pub(super) fn add_text(parts: &mut Vec<Part>, text: &str) {
-    match parts.last_mut() {
-        _ if text.is_empty() => {}
-        Some(Part::Text(last)) => last.push_str(text),
-        _ => parts.push(Part::Text(text.to_owned())),
+/// A text with its marks told apart.
+pub(super) fn parts(text: &str) -> Vec<Part> {
+    let mut parts = Vec::new();
+    for (n, piece) in text.split(MARKS.0).enumerate() {
+        let (name, text) = match piece.split_once(MARKS.1) {
+            Some((name, text)) if n > 0 => (Some(name), text),
+            _ => (None, piece),
+        };
+        match name {
+            Some("") => parts.push(Part::Unknown),
+            Some(name) => parts.push(Part::Variable(name.to_owned())),
+            None => {}
+        }
+        if !text.is_empty() {
+            parts.push(Part::Text(text.to_owned()));
+        }
     }
+    parts
 }
 
 pub(super) fn is_name(c: char) -> bool {

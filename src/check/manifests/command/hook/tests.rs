@@ -2,13 +2,27 @@
 
 use super::order::parts;
 use super::*;
+use crate::check::manifests::finding::Scope;
+use crate::check::manifests::view::View;
+use serde_json::json;
 
 const URL: &str = "http://streamgate:9180/api/v1/endpoints/10.0.0.1:8000/drain?wait=80s";
 const TOKEN: &str = "Authorization: Bearer $TOKEN";
 
+/// A container with a literal variable, one of a field of the pod, and some of Secrets.
+fn container() -> Container {
+    let secret = |name: &str| json!({"name": name, "valueFrom": {"secretKeyRef": {"key": "k"}}});
+    let value = json!({"name": "c", "env": [
+        {"name": "N", "value": "7"}, secret("S"), secret("TOKEN"), secret("E"), secret("BEARER"),
+        {"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
+        {"name": "DRAIN", "value": "http://streamgate:9180/api/v1/endpoints/$(IP):8000/drain?wait=80s"},
+    ]});
+    Container::read(&View::new(&value, String::new(), Scope::default()))
+}
+
 fn reading(command: &[&str]) -> HookReading {
     let command: Vec<_> = command.iter().map(|&text| text.to_owned()).collect();
-    read(&command, &Vars::from([("N".into(), Some("7".into())), ("S".into(), None)]))
+    read(&command, &container())
 }
 
 fn script(text: &str) -> HookReading {
@@ -39,7 +53,7 @@ fn drains(sleeps: u64, perhaps: u64, wait: u64, gives_up: Option<u64>) -> HookRe
 
 /// A call that Streamgate takes.
 fn curl(flags: &str) -> String {
-    format!("curl -sf {flags} -H '{TOKEN}' '{URL}'")
+    format!("curl -sf {flags} -H \"{TOKEN}\" '{URL}'")
 }
 
 fn program(call: &str) -> String {
@@ -48,6 +62,8 @@ fn program(call: &str) -> String {
          head = {{\"Authorization\": \"Bearer \" + open(\"/t\").read()}}\n\
          {call}\n"
     )
+    .replace("requests.", "import requests; requests.")
+    .replace("httpx.", "import httpx; httpx.")
 }
 
 #[test]
@@ -61,8 +77,11 @@ fn sleeps_are_added_up() {
         &["sh", "-c", "false && sleep 3; sleep 10; exit 0; sleep 20"],
         &["sh", "-c", "(sleep 4; sleep 6)"],
         &["sh", "-c", "if sleep 10; then exit 0; else exit 1; fi"],
+        &["bash", "-euo", "pipefail", "-c", "sleep 10"],
+        &["sh", "-c", "for i in 1 2 3 4 5; do sleep 2; done"],
+        &["bash", "-c", "sleep 10 &>/dev/null"],
         &["bash", "-c", "set -euo pipefail; set +e; test -f /x; sleep 10"],
-        &["sh", "-ec", "cd /tmp && sh -c 'sleep 4 && sleep 6'"],
+        &["sh", "-ec", "true && sh -c 'sleep 4 && sleep 6'"],
         &["python3", "-c", "import time; time.sleep(10)"],
         &["bash", "-c", "exec sleep 10s; sleep 5"],
     ] {
@@ -90,6 +109,14 @@ fn what_may_not_run_or_is_not_waited_for_proves_nothing() {
         "set -e; [ -f /x ]; sleep 10",
         "set -o pipefail -o errexit; [ -f /x ]; sleep 10",
         "kill -TERM 1; sleep 10",
+        "rm /tmp/ready && sleep 10",
+        "cd /tmp && sleep 10",
+        "set -e\nrm /tmp/ready\nsleep 10",
+        "set -euo pipefail; sleep 10",
+        "sleep 10 &>/dev/null",
+        "for i in 1 2 3 4 5; do sleep 2; break; done",
+        "python3 -c 'import os, time\nx = os.environ[\"N\"]\ntime.sleep(10)'",
+        "python3 -c 'import time\nx = open(\"/t\")\ntime.sleep(10)'",
         "sleep 10 | cat",
         "x=$(sleep 10 &)",
         "python3 -c 'import time\nif True:\n  time.sleep(10)'",
@@ -110,7 +137,7 @@ fn what_may_not_run_or_is_not_waited_for_proves_nothing() {
 fn drain_calls_carry_their_deadline() {
     let head = TOKEN;
     assert_eq!(
-        reading(&["curl", "-fsS", "-X", "POST", "-m", "85", "-H", head, URL]),
+        reading(&["curl", "-fsS", "-X", "POST", "-m", "85", "-H", "@/etc/token-header", URL]),
         drains(0, 0, 80, Some(85))
     );
     for text in [
@@ -126,10 +153,14 @@ fn drain_calls_carry_their_deadline() {
         format!("code=$({})", curl("-m 85 -X POST")),
         format!("if ! {}; then echo no; fi", curl("-m 85 -X POST")),
         format!("timeout 85 {}", curl("--retry 5 -X POST")),
-        format!("timeout 85 sh -c \"curl -X POST -H '{head}' {URL}\""),
-        format!("wget -qO- -T 85 -t 1 --post-data= --header='{head}' '{URL}'"),
-        format!("wget --timeout=85 --tries=1 --method=POST --header '{head}' '{URL}'"),
-        format!("timeout 85 wget --post-data='' --header '{head}' '{URL}'"),
+        format!("timeout 85 sh -c 'curl -X POST -H \"{head}\" \"{URL}\"'"),
+        format!("wget -qO- -T 85 -t 1 --post-data= --header=\"{head}\" '{URL}'"),
+        format!("wget --timeout=85 --tries=1 --method=post --header \"{head}\" '{URL}'"),
+        format!("timeout 85 wget --post-data='' --header \"{head}\" '{URL}'"),
+        format!("URL='{URL}'; AUTH=\"{head}\"; curl -m 85 -X POST -H \"$AUTH\" \"$URL\""),
+        format!("curl -m 85 -X POST -H \"Authorization: $BEARER\" '{URL}'"),
+        format!("timeout 85 sh -c 'until {}; do sleep 1; done'", curl("-X POST").replace('\'', "")),
+        format!("command -v curl; {}", curl("-m 85 -X POST")),
     ] {
         assert_eq!(script(&text), drains(0, 0, 80, Some(85)), "{text}");
     }
@@ -140,7 +171,48 @@ fn drain_calls_carry_their_deadline() {
     assert_eq!(script(&text), drains(0, 10, 80, Some(85)));
     assert_eq!(script(&format!("timeout 60 {}", curl("-X POST"))), drains(0, 0, 80, Some(60)));
     let own = "streamgate drain --admin http://streamgate:9180 --endpoint 10.0.0.1:8000 --wait 2m";
-    assert_eq!(script(own), drains(0, 0, 120, None));
+    let own = format!("export STREAMGATE_ADMIN_TOKEN=$(cat /t); {own}");
+    assert_eq!(script(&own), drains(0, 0, 120, None));
+    let first = curl("-m 85 -X POST");
+    assert_eq!(script(&format!("{first} || {first}")), drains(0, 85, 80, Some(85)));
+    let retried = curl("-m 85 -X POST --retry 3 --retry-max-time 60");
+    assert_eq!(script(&retried), drains(0, 60, 80, Some(85)));
+}
+
+#[test]
+fn the_endpoint_is_followed_through_variables() {
+    let path = "http://streamgate:9180/api/v1/endpoints";
+    let head = "head = {'Authorization': 'Bearer ' + t}";
+    for (found, endpoint) in [
+        (script("curl -m 85 -X POST -H @/t \"$DRAIN\""), "\u{E000}IP\u{E001}:8000"),
+        (
+            script(&format!("U={path}/$IP:8000; curl -m 85 -X POST -H @/t $U/drain?wait=80s")),
+            "\u{E000}IP\u{E001}:8000",
+        ),
+        (
+            script(&format!("curl -m 85 -X POST -H @/t \"{path}/%5B$IP%5D:8000/drain?wait=80s\"")),
+            "[\u{E000}IP\u{E001}]:8000",
+        ),
+        (
+            script(&format!(
+                "curl -m 85 -X POST -H @/t '{path}/'$(hostname -i)':8/drain?wait=80s'"
+            )),
+            "\u{E000}\u{E001}:8",
+        ),
+        (
+            python(&format!(
+                "import os, requests\n{head}\nrequests.post(f\"{path}/{{os.environ['IP']}}:8000\" +\n  \
+                 '/drain?wait=80s', headers=head, timeout=(3, 85))"
+            )),
+            "\u{E000}IP\u{E001}:8000",
+        ),
+    ] {
+        let HookReading::Bounded(_, Some(Drained { what: What::Endpoint(found), .. })) = found
+        else {
+            panic!("{endpoint:?}: {found:?}")
+        };
+        assert_eq!(found, parts(endpoint));
+    }
 }
 
 #[test]
@@ -180,7 +252,7 @@ fn python_is_read_by_its_words() {
 
 #[test]
 fn what_drains_nothing_is_told() {
-    let at = |path: &str| format!("curl -m 85 -X POST -H '{TOKEN}' 'http://s:9180{path}'");
+    let at = |path: &str| format!("curl -m 85 -X POST -H \"{TOKEN}\" 'http://s:9180{path}'");
     for text in [
         curl("-m 85"),
         curl("-m 85 -X DELETE"),
@@ -191,16 +263,30 @@ fn what_drains_nothing_is_told() {
         curl("-m 85s -X POST"),
         format!("curl -m 85 -X POST '{URL}'"),
         format!("timeout 85 {}", curl("")),
-        format!("wget -T 85 -t 1 --header='{TOKEN}' '{URL}'"),
-        format!("wget -T 85 -t 1 --method=DELETE --header='{TOKEN}' '{URL}'"),
+        format!("wget -T 85 -t 1 --header=\"{TOKEN}\" '{URL}'"),
+        format!("wget -T 85 -t 1 --method=DELETE --header=\"{TOKEN}\" '{URL}'"),
         at("/api/v1/endpoints/10.0.0.1:8000/drain?wait=80"),
         at("/api/v1/endpoints/10.0.0.1:8000/drain?wait=2h"),
         at("/drain?wait=80s"),
         at("/prestop?wait=80s"),
         "streamgate drain".to_owned(),
+        "streamgate drain --admin http://s:9180 --endpoint a:1 --wait 80s".to_owned(),
+        curl("-m 85 -X POST").replace('"', "'"),
+        curl("-m 85 -X POST").replace("10.0.0.1", "$IP"),
+        curl("-m 85 -X POST").replace("http:", "https:"),
+        curl("-m 85 -X POST").replace("9180/", "9180/gw/"),
+        curl("-m 85 -X POST").replace("9180/", "9180//"),
+        curl("-m 85 -X POST").replace("wait=80s", "wait=80 s"),
+        curl("-m 85 -X POST").replace("Bearer ", "Basic "),
+        curl("-m 85 -X POST").replace("Bearer $TOKEN", "$(cat /t)"),
+        curl("-m 85 -X POST").replace("Bearer $TOKEN", ""),
     ] {
         assert!(matches!(script(&text), HookReading::Useless(_)), "{text}: {:?}", script(&text));
     }
+}
+
+#[test]
+fn python_that_drains_nothing_is_told() {
     for call in [
         format!("urllib.request.urlopen(Request('{URL}', headers=head), timeout=85)"),
         format!("urllib.request.urlopen(Request('{URL}', method='PUT', headers=head), timeout=85)"),
@@ -211,7 +297,22 @@ fn what_drains_nothing_is_told() {
         let found = python(&program(&call));
         assert!(matches!(found, HookReading::Useless(_)), "{call}: {found:?}");
     }
-    let found = python(&format!("requests.post('{URL}', timeout=85)"));
+    let connection = format!(
+        "import http.client\nhead = {{'Authorization': 'Bearer ' + t}}\n\
+         c = http.client.HTTPConnection('s:9180', timeout=85)\nc.request('POST', '{URL}', headers=head)"
+    );
+    let unfilled = "import requests\nhead = {'Authorization': 'Bearer {token}'}\n\
+                    requests.post('URL', headers=head, timeout=85)";
+    let braces = URL.replace("10.0.0.1", "{ip}");
+    for program in [
+        connection,
+        unfilled.replace("URL", URL),
+        unfilled.replace("'Bearer", "f'Bearer").replace("URL", &braces),
+    ] {
+        let found = python(&program);
+        assert!(matches!(found, HookReading::Useless(_)), "{program}: {found:?}");
+    }
+    let found = python(&format!("import requests\nrequests.post('{URL}', timeout=85)"));
     assert!(matches!(found, HookReading::Useless(_)), "no token: {found:?}");
     for path in
         ["/prestop?wait=abc", "/api/v1/drain?wait=80s", "/api/v1/endpoints/a:1/drain?wait=80s"]
@@ -224,13 +325,13 @@ fn what_drains_nothing_is_told() {
 fn what_may_wait_for_ever_is_told() {
     for text in [
         "while true; do sleep 1; done".to_owned(),
-        format!("curl -X POST -m 85 -H '{TOKEN}' http://s/api/v1/endpoints/x:1/drain"),
+        format!("curl -X POST -m 85 -H \"{TOKEN}\" http://s/api/v1/endpoints/x:1/drain"),
         curl("-X POST"),
         curl("-X POST --connect-timeout 5"),
         curl("-X POST -m 0"),
         curl("-X POST --retry 5 -m 85"),
-        format!("wget -T 85 --post-data= --header='{TOKEN}' '{URL}'"),
-        format!("wget --post-data= --header='{TOKEN}' '{URL}'"),
+        format!("wget -T 85 --post-data= --header=\"{TOKEN}\" '{URL}'"),
+        format!("wget --post-data= --header=\"{TOKEN}\" '{URL}'"),
         "curl http://localhost:8000/metrics".to_owned(),
         "sleep infinity".to_owned(),
         "timeout 0 sleep infinity".to_owned(),
@@ -257,6 +358,21 @@ fn what_cannot_be_seen_is_told() {
         "sleep $S".to_owned(),
         "sleep $UNSET".to_owned(),
         "sleep 10 & wait".to_owned(),
+        "sleep 1m30s".to_owned(),
+        "sleep 10sec".to_owned(),
+        "sleep 10\u{a0}".to_owned(),
+        "sleep".to_owned(),
+        "timeout 1m30s sleep 5".to_owned(),
+        "sleep 10; echo \"done".to_owned(),
+        "sleep 10 )".to_owned(),
+        "cat <<EOF\n  x\n  EOF\nsleep 10".to_owned(),
+        "N=0; [ -f /slow ] && N=60; sleep $N".to_owned(),
+        curl("-m 85 -X POST --no-such-option"),
+        curl("-m 85 -X POST --speed-limit 10 --speed-time 1"),
+        curl("-m 85 -X POST").replace("$TOKEN", "$UNSET"),
+        curl("-m 85 -X POST").replace("10.0.0.1", "'$UNSET'"),
+        format!("set -euo pipefail; {}", curl("-m 85 -X POST")),
+        format!("for i in 1 2 3; do {}; done", curl("-m 85 -X POST")),
         "stop() { sleep 10; }; stop".to_owned(),
         format!("{post} &"),
         format!("[ -f /x ] && {post}"),
@@ -275,12 +391,21 @@ fn what_cannot_be_seen_is_told() {
         format!("def main():\n    {call}"),
         format!("import sys\nsys.exit(0)\n{call}"),
         format!("import subprocess\n{call}"),
+        format!("import asyncio\nasync def main():\n    {call}\nasyncio.run(main())"),
+        format!("f = lambda: {call}"),
+        format!("x = (1\n{call}"),
+        format!("os.environ['UNSET']\n{call}"),
         call.replace("timeout=85", "timeout=LIMIT"),
-        call.replace("wait=80s", "wait={}"),
+        call.replace("wait=80s", "wait={}").replace("={}'", "={}'.format(w)"),
     ] {
         let found = python(&program(&call));
         assert!(matches!(found, HookReading::Unreadable(_)), "{call}: {found:?}");
     }
+    let folded = program(&call).replace('\n', " ");
+    let found = python(&folded);
+    assert!(matches!(found, HookReading::Unreadable(_)), "{folded}: {found:?}");
+    let found = python("time.sleep(10)");
+    assert!(matches!(found, HookReading::Unreadable(_)), "no import: {found:?}");
     for command in [&["python3", "/x.py"][..], &["python3", "-c", "print(1)"]] {
         assert!(matches!(reading(command), HookReading::Unreadable(_)), "{command:?}");
     }

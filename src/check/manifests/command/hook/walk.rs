@@ -1,9 +1,10 @@
 //! The commands of a hook, in order: which of them surely run, and what they wait for.
 
-use super::super::shell::{After, Level, Runs, Script, Simple, Vars, Word, unwrapped};
+use super::super::shell::{After, Level, Runs, Script, Simple, Word, unwrapped};
 use super::super::span::span;
 use super::super::{base, script};
-use super::{HookReading, Steps, client, python};
+use super::{Env, HookReading, Steps, client, python};
+use crate::core::budget::{DrainCall, Hook};
 use std::time::Duration;
 
 /// Nobody nests shells deeper than this.
@@ -20,18 +21,28 @@ enum Status {
 /// What a script runs in.
 #[derive(Clone, Copy)]
 pub(super) struct Within<'v> {
-    pub vars: &'v Vars,
+    pub env: Env<'v>,
     /// So many shells and `timeout`s.
     pub depth: usize,
     /// Somebody ends it after this long.
     pub limit: Option<Duration>,
+    /// A loop is read as if it ran once: the limit ends it.
+    pub once: bool,
 }
 
 /// What `all` does.
 pub(super) fn steps(all: &Script, within: Within<'_>) -> Result<Steps, HookReading> {
-    if all.loops {
-        return Err(HookReading::Unbounded("it loops, and nothing ends the loop".to_owned()));
+    if let Some(why) = all.broken {
+        return Err(HookReading::Unreadable(format!("a script that does not run: {why}")));
     }
+    if all.loops && !within.once {
+        let why = "it loops, and how often cannot be told";
+        return Err(HookReading::Unbounded(why.to_owned()));
+    }
+    let leaves = |command: &Simple| {
+        let first = command.words.first().map(|word| word.text.as_str());
+        matches!(first, Some("break" | "continue"))
+    };
     let mut walk = Walk {
         within,
         done: Steps::default(),
@@ -40,6 +51,9 @@ pub(super) fn steps(all: &Script, within: Within<'_>) -> Result<Steps, HookReadi
         doubt: None,
         ended: false,
         errexit: all.errexit,
+        posix: all.posix,
+        leaves: all.commands.iter().any(leaves),
+        token: false,
     };
     for command in &all.commands {
         walk.command(command)?;
@@ -59,6 +73,12 @@ struct Walk<'v> {
     ended: bool,
     /// `set -e`
     errexit: bool,
+    /// The shell may know no more than POSIX has.
+    posix: bool,
+    /// A loop may end before its time.
+    leaves: bool,
+    /// The variable with Streamgate's token is set.
+    token: bool,
 }
 
 impl Walk<'_> {
@@ -82,10 +102,14 @@ impl Walk<'_> {
         let doubt = match command.runs {
             Runs::Unwaited => Some("in the background (`&`), and nobody waits for it"),
             Runs::Perhaps => Some("in a branch"),
+            Runs::Plainly if command.again > 0 && self.leaves => Some("in a loop that may end"),
             Runs::Plainly => joined.or(self.doubt),
         };
         let (steps, status) = self.one(command, doubt)?;
+        let steps = steps.repeated(command.again)?;
         let steps = match doubt {
+            // A second call, should the first one fail.
+            Some(_) if self.done.hook.call.is_some() => Steps::perhaps(steps.hook.longest()),
             Some(why) => steps.doubtful(why)?,
             // What runs beside the rest of its pipe is waited for, but not on top of it.
             None if command.after == After::Pipe && steps.hook.call.is_none() => {
@@ -119,13 +143,18 @@ impl Walk<'_> {
         let words = unwrapped(&command.words);
         let before = &command.words[..command.words.len() - words.len()];
         let replaces = before.iter().any(|word| word.text == "exec");
+        self.token |= command.words.iter().any(|w| w.text.starts_with("STREAMGATE_ADMIN_TOKEN="));
         let Some(first) = words.first() else { return Ok((Steps::default(), Status::Success)) };
         let steps = match base(&first.text) {
-            "true" | ":" | "echo" | "printf" | "export" | "cd" | "touch" | "mkdir" | "cat"
-            | "head" | "tr" | "cut" | "sed" | "hostname" | "date" | "dirname" | "basename"
-            | "readonly" | "unset" | "umask" | "rm" | "cp" | "mv" | "sync" => Steps::default(),
+            "true" | ":" | "echo" | "printf" | "export" | "hostname" | "date" | "dirname"
+            | "basename" | "readonly" | "unset" | "umask" | "break" | "continue" => {
+                Steps::default()
+            }
             "false" => return Ok((Steps::default(), Status::Failure)),
-            "test" | "[" | "grep" | "awk" | "id" | "printenv" | "tee" => {
+            "test" | "[" | "[[" | "cd" | "cat" | "head" | "tr" | "cut" | "sed" | "grep" | "awk"
+            | "touch" | "mkdir" | "rm" | "cp" | "mv" | "ls" | "wc" | "sort" | "uniq" | "seq"
+            | "jq" | "id" | "uname" | "whoami" | "nproc" | "printenv" | "tee" | "stat"
+            | "logger" | "command" | "type" | "which" | "sync" => {
                 return Ok((Steps::default(), Status::Unknown));
             }
             "set" => {
@@ -158,6 +187,11 @@ impl Walk<'_> {
 
     /// `set -euo pipefail`, `set +e`, `set -o errexit`
     fn set(&mut self, words: &[Word]) {
+        if self.posix && words.iter().any(|word| word.text == "pipefail") {
+            self.doubt.get_or_insert(
+                "behind `set -o pipefail`: `sh` may not know it, and ends there; write bash",
+            );
+        }
         for (n, word) in words.iter().enumerate() {
             let long = n > 0 && words[n - 1].text.ends_with('o') && word.text == "errexit";
             let letter = word.text.starts_with(['-', '+']) && word.text.contains('e');
@@ -185,15 +219,15 @@ impl Walk<'_> {
         if self.within.depth == DEEPEST {
             return Err(HookReading::Unreadable("shells within shells".to_owned()));
         }
-        if let Some(inner) = script(words, self.within.vars) {
+        if let Some(inner) = script(words, self.within.env.vars) {
             return steps(&inner, self.inside(self.within.limit));
         }
         match name {
             "timeout" => self.limited(words),
-            "curl" => client::curl(&words[1..], self.within.limit),
-            "wget" => client::wget(&words[1..], self.within.limit),
-            "streamgate" => client::own(&words[1..]),
-            _ if name.starts_with("python") => python::python(&words[1..], self.within.limit),
+            "curl" => client::curl(&words[1..], self.within),
+            "wget" => client::wget(&words[1..], self.within),
+            "streamgate" => client::own(&words[1..], self.within, self.token),
+            _ if name.starts_with("python") => python::python(&words[1..], self.within),
             _ => Err(HookReading::Unreadable(format!("`{name}`"))),
         }
     }
@@ -204,7 +238,11 @@ impl Walk<'_> {
 
     /// `timeout [flags] 60 command…`
     fn limited(&self, words: &[Word]) -> Result<Steps, HookReading> {
-        let unreadable = || HookReading::Unreadable("`timeout` without a limit".to_owned());
+        let unreadable = || {
+            HookReading::Unreadable(
+                "`timeout` without a limit that it takes, such as 85".to_owned(),
+            )
+        };
         let mut rest = &words[1..];
         while let Some(word) = rest.first().filter(|word| word.text.starts_with('-')) {
             let takes_value =
@@ -220,20 +258,42 @@ impl Walk<'_> {
         match inner {
             Ok(steps) => Ok(steps.cut(limit)),
             Err(HookReading::Useless(why)) => Err(HookReading::Useless(why)),
-            // Whatever it is, it ends.
-            Err(_) => Ok(Steps::perhaps(limit)),
+            // Whatever it is, it ends; and what a loop asks first is surely asked.
+            Err(_) => {
+                let once = Within { once: true, ..self.inside(Some(limit)) };
+                match steps(&Script::of(command.to_vec()), once) {
+                    Ok(Steps { hook: Hook { call: Some(call), .. }, drained }) => {
+                        let first = call.gives_up.unwrap_or(limit).min(limit);
+                        let call = DrainCall { gives_up: Some(first), ..call };
+                        let perhaps = limit.saturating_sub(first);
+                        let hook = Hook { call: Some(call), perhaps, ..Hook::default() };
+                        Ok(Steps { hook, drained })
+                    }
+                    Err(HookReading::Useless(why)) => Err(HookReading::Useless(why)),
+                    _ => Ok(Steps::perhaps(limit)),
+                }
+            }
         }
     }
 }
 
 fn sleep(words: &[Word]) -> Result<Steps, HookReading> {
+    if words.is_empty() {
+        return Err(HookReading::Unreadable("`sleep` without an interval".to_owned()));
+    }
     let sum = words.iter().try_fold(Duration::ZERO, |sum, word| {
         if let Some(what) = &word.unknown {
             return Err(HookReading::Unreadable(format!("`sleep` of {what}")));
         }
         match span(&word.text) {
             Some(sleep) => Ok(sum.saturating_add(sleep)),
-            None => Err(HookReading::Unbounded(format!("`sleep {}`", word.text))),
+            None if matches!(word.text.as_str(), "infinity" | "inf") => {
+                Err(HookReading::Unbounded(format!("`sleep {}`", word.text)))
+            }
+            None => Err(HookReading::Unreadable(format!(
+                "`sleep {}`, which is no interval to `sleep`; write seconds",
+                word.text
+            ))),
         }
     });
     sum.map(Steps::sure)

@@ -1,7 +1,7 @@
 //! What stands for something else: `$NAME`, `${NAME:-default}`, `"$@"`, `$( … )`.
 
 use super::parser::{Parser, inner};
-use super::{After, Level, Runs, Simple, Word};
+use super::{After, Level, Runs, Simple, Word, mark};
 
 /// Nobody nests substitutions deeper than this; what is deeper is not looked into.
 const DEEPEST: usize = 8;
@@ -17,7 +17,9 @@ impl Parser<'_> {
                 self.chars.next();
                 let inner: String =
                     std::iter::from_fn(|| self.chars.next_if(|&c| c != '}')).collect();
-                self.chars.next();
+                if self.chars.next().is_none() {
+                    self.breaks("a `${` in it does not end");
+                }
                 self.parameter(&inner);
             }
             Some('@' | '*') => {
@@ -62,17 +64,12 @@ impl Parser<'_> {
 
     /// The value of a variable. Unquoted, it is split at white space.
     fn value(&mut self, name: &str, quoted: bool) {
-        match self.vars.get(name).cloned() {
-            Some(Some(value)) if quoted => self.append(&value),
-            Some(Some(value)) => {
-                for c in value.chars() {
-                    if c.is_whitespace() { self.end_word() } else { self.push(c) }
-                }
-            }
-            Some(None) | None => {
-                self.append(&format!("${name}"));
-                self.unknown(name);
-            }
+        let word = self.values.get(name).cloned().unwrap_or_else(|| Word::unknown(name));
+        if quoted || word.unknown.is_some() {
+            return self.add(word);
+        }
+        for c in word.text.chars() {
+            if c.is_ascii_whitespace() { self.end_word() } else { self.push(c) }
         }
     }
 
@@ -85,20 +82,18 @@ impl Parser<'_> {
             return self.all_positional();
         }
         let default = operator.strip_prefix(":-").or_else(|| operator.strip_prefix('-'));
-        match (self.vars.get(name).cloned(), default) {
-            (Some(Some(value)), Some(default)) if value.is_empty() => self.append(default),
-            (Some(Some(value)), _) if operator.is_empty() || default.is_some() => {
-                self.append(&value);
-            }
-            (None, Some(default)) if !default.contains('$') => self.append(default),
-            _ => {
-                self.append(&format!("${{{inner}}}"));
-                self.unknown(name);
-            }
-        }
+        let word = match (self.values.get(name).cloned(), default) {
+            (Some(word), Some(default)) if word.text.is_empty() => Word::plain(default),
+            (Some(word), _) if operator.is_empty() => word,
+            (Some(word), Some(_)) if word.unknown.is_none() => word,
+            (None, Some(default)) if !default.contains('$') => Word::plain(default),
+            (None, _) if operator.is_empty() => Word::unknown(name),
+            _ => Word { text: mark(""), unknown: Some(name.to_owned()) },
+        };
+        self.add(word);
     }
 
-    /// `$(…)`, nesting counted.
+    /// `$(…)`, nesting counted, and `$((…))`.
     fn substitution(&mut self) {
         let mut depth = 1;
         let inner: String = std::iter::from_fn(|| {
@@ -107,6 +102,12 @@ impl Parser<'_> {
             (depth > 0).then_some(c)
         })
         .collect();
+        if depth > 0 {
+            self.breaks("a `$(` in it does not end");
+        }
+        if inner.starts_with('(') && inner.ends_with(')') {
+            return self.add(Word { text: mark(""), unknown: Some("arithmetic".to_owned()) });
+        }
         self.output(&inner);
     }
 
@@ -118,13 +119,16 @@ impl Parser<'_> {
 
     /// The output of `text`, whose commands run before the one that is being read.
     fn output(&mut self, text: &str) {
-        self.append("$(…)");
-        self.unknown("the output of a command");
+        self.add(Word { text: mark(""), unknown: Some("the output of a command".to_owned()) });
         if self.depth == DEEPEST {
             return;
         }
-        let script = inner(text, &self.vars, self.positional, self.depth + 1);
+        let level = (self.script.posix, self.depth + 1);
+        let script = inner(text, &self.values, self.positional, level);
         self.script.loops |= script.loops;
+        if let Some(why) = script.broken {
+            self.breaks(why);
+        }
         let mut joined = false;
         for command in script.commands {
             let runs = match command.runs {

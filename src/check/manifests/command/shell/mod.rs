@@ -19,10 +19,23 @@ pub(in crate::check::manifests) type Vars = BTreeMap<String, Option<String>>;
 /// One word after expansion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::check::manifests) struct Word {
+    /// What is not known stands in it as a [`mark`].
     pub text: String,
     /// What a part of it depends on.
     pub unknown: Option<String>,
 }
+
+/// Before and after the name of a variable whose value is not known, or nothing for the output of
+/// a command: characters that no manifest has, so that a `$` in a text is one.
+pub(in crate::check::manifests) const MARKS: (char, char) = ('\u{E000}', '\u{E001}');
+
+/// What stands for the unknown value of the variable `name`, or of anything.
+pub(in crate::check::manifests) fn mark(name: &str) -> String {
+    format!("{}{name}{}", MARKS.0, MARKS.1)
+}
+
+/// The longest argument that Linux hands to a process; a longer one cannot be meant.
+pub(in crate::check::manifests::command) const LONGEST_ARGUMENT: usize = 128 << 10;
 
 /// What stands after a command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -72,6 +85,8 @@ pub(in crate::check::manifests) struct Simple {
     pub level: Level,
     /// `!` stands before it.
     pub negated: bool,
+    /// How often it runs besides once, at most, in a `for` over so many words.
+    pub again: u32,
 }
 
 /// The commands of a script, in order, whatever branch they stand in.
@@ -82,6 +97,10 @@ pub(in crate::check::manifests) struct Script {
     pub loops: bool,
     /// The shell was started with `-e`.
     pub errexit: bool,
+    /// The shell is `sh`, which knows less than bash does.
+    pub posix: bool,
+    /// Why it would not run, or not as it is read here.
+    pub broken: Option<&'static str>,
 }
 
 impl Script {
@@ -95,14 +114,20 @@ impl Word {
     pub fn plain(text: &str) -> Self {
         Self { text: text.to_owned(), unknown: None }
     }
+
+    /// The value of a variable that is not known.
+    pub fn unknown(name: &str) -> Self {
+        Self { text: mark(name), unknown: Some(name.to_owned()) }
+    }
 }
 
 /// `words` without what only passes a command on: `exec`, `env`, `nohup`, `tini --`, `A=b`.
 pub(super) fn unwrapped(mut words: &[Word]) -> &[Word] {
     while let Some(first) = words.first() {
         let name = super::base(&first.text);
-        let passes =
-            matches!(name, "exec" | "env" | "nohup" | "tini" | "dumb-init" | "command" | "sudo");
+        let asks = name == "command" && words.get(1).is_some_and(|word| word.text.starts_with('-'));
+        let passes = !asks
+            && matches!(name, "exec" | "env" | "nohup" | "tini" | "dumb-init" | "command" | "sudo");
         if !passes && assignment(&first.text).is_none() {
             break;
         }

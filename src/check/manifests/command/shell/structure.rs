@@ -1,7 +1,7 @@
 //! Lists, groups and reserved words: which command runs, and who waits for it.
 
 use super::parser::Parser;
-use super::{After, Level, Runs, Simple, Word, assignment};
+use super::{After, Level, Runs, Simple, Word, assignment, mark};
 
 /// A group or compound command whose end was not read yet.
 pub(super) struct Open {
@@ -10,6 +10,8 @@ pub(super) struct Open {
     /// What is read now may not run.
     branch: bool,
     subshell: bool,
+    /// The body of a `for` over so many words runs again so often.
+    again: u32,
 }
 
 impl Parser<'_> {
@@ -18,7 +20,7 @@ impl Parser<'_> {
     }
 
     /// The last command of the list that is being read.
-    fn last(&mut self) -> Option<&mut Simple> {
+    pub(super) fn last(&mut self) -> Option<&mut Simple> {
         let list = self.list.min(self.script.commands.len());
         self.script.commands[list..].iter_mut().rfind(|command| command.level != Level::Output)
     }
@@ -26,15 +28,18 @@ impl Parser<'_> {
     /// `(`, `{`, `if`, …
     pub(super) fn group(&mut self, subshell: bool) {
         let joined = self.last().is_some_and(|last| matches!(last.after, After::And | After::Or));
-        self.open.push(Open { list: self.list, branch: joined, subshell });
+        self.open.push(Open { list: self.list, branch: joined, subshell, again: 0 });
         self.list = self.script.commands.len();
     }
 
     /// `)`, `}`, `fi`, …
     pub(super) fn close(&mut self) {
-        if let Some(open) = self.open.pop() {
-            self.list = open.list;
-            self.closed = true;
+        match self.open.pop() {
+            Some(open) => {
+                self.list = open.list;
+                self.closed = true;
+            }
+            None => self.breaks("something in it ends that did not begin"),
         }
     }
 
@@ -43,16 +48,28 @@ impl Parser<'_> {
         let mut negated = false;
         while let Some(first) = words.first() {
             match first.text.as_str() {
-                "while" | "until" | "for" | "select" => {
+                "for" => {
+                    self.group(false);
+                    let again = counted(words);
+                    self.script.loops |= again.is_none();
+                    if let (Some(again), Some(open)) = (again, self.open.last_mut()) {
+                        open.again = again;
+                    }
+                    words.clear();
+                    return false;
+                }
+                "while" | "until" | "select" => {
                     self.script.loops = true;
                     self.group(false);
                 }
-                "if" | "{" => self.group(false),
-                "then" | "elif" | "else" => {
-                    if let Some(open) = self.open.last_mut() {
-                        open.branch = true;
-                    }
+                "case" => {
+                    self.breaks("it has a `case`");
+                    break;
                 }
+                "if" | "{" => self.group(false),
+                "then" | "elif" | "else" => self.branch(),
+                // What `while` asks runs once at least; what it does, perhaps.
+                "do" if self.open.last().is_some_and(|open| open.again == 0) => self.branch(),
                 "done" | "fi" | "}" => self.close(),
                 "!" => negated = true,
                 "do" | "time" => {}
@@ -61,6 +78,12 @@ impl Parser<'_> {
             words.remove(0);
         }
         negated
+    }
+
+    fn branch(&mut self) {
+        if let Some(open) = self.open.last_mut() {
+            open.branch = true;
+        }
     }
 
     pub(super) fn command(&mut self, after: After) {
@@ -72,7 +95,10 @@ impl Parser<'_> {
             let runs = if self.in_branch() { Runs::Perhaps } else { Runs::Plainly };
             let subshell = self.open.iter().any(|open| open.subshell);
             let level = if subshell { Level::Sub } else { Level::Script };
-            self.script.commands.push(Simple { words, after, runs, level, negated });
+            let times = |open: &Open| open.again.saturating_add(1);
+            let times = self.open.iter().map(times).fold(1, u32::saturating_mul);
+            let again = times - 1;
+            self.script.commands.push(Simple { words, after, runs, level, negated, again });
         } else if !matches!(after, After::Next | After::End) {
             // After a group.
             if let Some(last) = self.last() {
@@ -96,14 +122,37 @@ impl Parser<'_> {
         }
     }
 
-    /// `A=1`, `export A=1 B=2`: for the commands that follow.
+    /// `A=1`, `export A=1 B=2`: for the commands that follow. One that may not happen, or not in
+    /// this shell, leaves the value unknown.
     fn assign(&mut self, words: &[Word]) {
         let skip = usize::from(words.first().is_some_and(|word| word.text == "export"));
         let all = words[skip..].iter().map(|word| (assignment(&word.text), word));
         let pairs: Option<Vec<_>> = all.map(|(pair, word)| Some((pair?, word))).collect();
+        let list = self.list.min(self.script.commands.len());
+        let before = self.script.commands[list..].iter().filter(|c| c.level != Level::Output);
+        // Behind `A=1 &&` it happens.
+        let mut doubts = before.filter(|c| c.after != After::And || !assigns(&c.words));
+        let doubtful =
+            doubts.next().is_some() || self.open.iter().any(|open| open.branch || open.subshell);
         for ((name, value), word) in pairs.unwrap_or_default() {
-            let value = word.unknown.is_none().then(|| value.to_owned());
-            self.vars.insert(name.to_owned(), value);
+            let value = match doubtful {
+                true => Word { text: mark(""), unknown: Some(name.to_owned()) },
+                false => Word { text: value.to_owned(), unknown: word.unknown.clone() },
+            };
+            self.values.insert(name.to_owned(), value);
         }
     }
+}
+
+/// Nothing but assignments.
+fn assigns(words: &[Word]) -> bool {
+    words.iter().all(|word| word.text == "export" || assignment(&word.text).is_some())
+}
+
+/// `for NAME in a b c` → how often its body runs after the first time.
+fn counted(words: &[Word]) -> Option<u32> {
+    let (head, list) = words.split_at_checked(3)?;
+    let plain = |word: &Word| word.unknown.is_none() && !word.text.contains(['*', '?', '[', '{']);
+    let fits = head[2].text == "in" && !list.is_empty() && list.iter().all(plain);
+    fits.then(|| u32::try_from(list.len() - 1).ok()).flatten()
 }

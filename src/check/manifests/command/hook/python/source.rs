@@ -65,28 +65,106 @@ impl Source {
         len
     }
 
+    /// Whether a line begins a loop; one inside brackets is over what is there already.
     pub fn loops(&self) -> bool {
-        let mut words = self.code.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-        words.any(|word| matches!(word, "while" | "for"))
+        self.code.lines().any(|line| {
+            let line = line.trim_start();
+            let line = line.strip_prefix("async ").unwrap_or(line);
+            line.starts_with("while ") || (line.starts_with("for ") && line.contains(':'))
+        })
     }
 
-    /// What stands after `name=`.
+    /// Why it would not run; of what a parser tells, the likely slips.
+    pub fn broken(&self) -> Option<&'static str> {
+        let count = |c: char| self.code.matches(c).count();
+        if count('(') != count(')') || count('[') != count(']') || count('{') != count('}') {
+            return Some("a bracket does not end");
+        }
+        let runs_together = |line: &str| {
+            ["import ", "try:", "except ", "def ", "with "].iter().any(|word| {
+                line.match_indices(word).any(|(at, _)| {
+                    let before = line[..at].trim_end();
+                    let begins = before.is_empty() || before.ends_with([';', ':']);
+                    let inside = line[..at].ends_with(|c: char| !c.is_whitespace());
+                    let from = *word == "import " && before.trim_start().starts_with("from ");
+                    let async_def = before.ends_with("async");
+                    !begins && !inside && !from && !async_def
+                })
+            })
+        };
+        if self.code.lines().any(runs_together) {
+            return Some("its lines run together, as YAML's `>` makes them");
+        }
+        let imports: String = self
+            .code
+            .lines()
+            .flat_map(|l| l.split(';'))
+            .filter(|l| l.contains("import "))
+            .collect();
+        let missing = ["time.", "os.", "urllib.", "requests.", "httpx."].iter().any(|module| {
+            let used = self.code.match_indices(module).any(|(at, _)| {
+                !self.code[..at].ends_with(|c: char| c.is_ascii_alphanumeric() || "_.".contains(c))
+            });
+            used && !imports.contains(module.trim_end_matches('.'))
+        });
+        missing.then_some("it uses a module that it does not import")
+    }
+
+    /// The variables of its environment that it names.
+    pub fn environment(&self) -> impl Iterator<Item = &str> {
+        ["environ[", "environ.get(", "getenv("].into_iter().flat_map(move |by| {
+            self.code.match_indices(by).filter_map(move |(at, _)| {
+                let from = at + by.len();
+                self.code[from..].starts_with(['"', '\'']).then(|| self.literal_after(from))?
+            })
+        })
+    }
+
+    /// A token with a place for a value that nothing fills.
+    pub fn unfilled_token(&self) -> Option<&str> {
+        let at = self.text.to_ascii_lowercase().find("bearer ")?;
+        let open = self.code[..at].rfind(['"', '\''])?;
+        let close = at + self.code[at..].find(['"', '\''])?;
+        let token = self.text.get(at + "bearer ".len()..close)?;
+        let filled = self.is_filled(open, close) || !token.contains('{');
+        (!filled).then_some(token)
+    }
+
+    /// Whether the string between two quotes is an f-string or is formatted.
+    pub fn is_filled(&self, open: usize, close: usize) -> bool {
+        let prefix = self.code[..open].ends_with(['f', 'F'])
+            || self.code[..open].ends_with("fr")
+            || self.code[..open].ends_with("rf");
+        let after = self.code.get(close + 1..).unwrap_or_default();
+        prefix || after.starts_with(".format(")
+    }
+
+    /// Whether something before `at` may fail and end the program.
+    pub fn may_fail_before(&self, at: usize) -> bool {
+        let before = &self.code[..at];
+        ["open(", "environ[", ".request", ".post(", ".get("]
+            .iter()
+            .any(|what| before.contains(what))
+    }
+
+    /// What stands after the first `name=`.
     pub fn keyword(&self, name: &str) -> Option<&str> {
-        self.after_keyword(name).map(|at| &self.code[at..])
+        self.keywords(name).next().map(|at| &self.code[at..])
     }
 
     /// The string that `name=` is.
     pub fn literal_of(&self, name: &str) -> Option<&str> {
-        let at = self.after_keyword(name)?;
+        let at = self.keywords(name).next()?;
         self.code[at..].starts_with(['"', '\'']).then(|| self.literal_after(at)).flatten()
     }
 
-    fn after_keyword(&self, name: &str) -> Option<usize> {
-        self.code.match_indices(name).find_map(|(at, _)| {
-            let begins =
-                !self.code[..at].ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+    /// Where the values of every `name=` begin.
+    pub fn keywords<'s>(&'s self, name: &'s str) -> impl Iterator<Item = usize> {
+        self.code.match_indices(name).filter_map(|(at, _)| {
+            let part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
             let rest = self.code[at + name.len()..].trim_start().strip_prefix('=')?;
             let value = rest.trim_start();
+            let begins = !self.code[..at].ends_with(part);
             (begins && !rest.starts_with('=')).then_some(self.code.len() - value.len())
         })
     }
@@ -104,7 +182,8 @@ impl Source {
 
     /// Why what stands at `at` may not run.
     pub fn doubt(&self, at: usize) -> Option<&'static str> {
-        if self.code[..at].contains("exit(") || self.code[..at].contains("raise ") {
+        let ends = ["exit(", "quit(", "raise ", "assert "];
+        if ends.iter().any(|what| self.code[..at].contains(what)) {
             return Some("behind something that may end the program");
         }
         let (begin, line) = self.line(at);

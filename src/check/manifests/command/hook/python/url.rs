@@ -1,12 +1,10 @@
 //! The URL that a program puts together from literals and variables.
 
+use super::super::super::shell::mark;
 use super::super::order::is_name;
 use super::source::Source;
 
-/// What stands where only running it could tell.
-const UNKNOWN: &str = "$(…)";
-
-/// The URL around `at`, which is inside a string, with `${NAME}` for an environment variable.
+/// The URL around `at`, which is inside a string, with a mark for what is not known.
 pub(super) fn url(source: &Source, at: usize) -> String {
     let quotes = ['"', '\''];
     let Some(open) = source.code[..at].rfind(quotes) else { return String::new() };
@@ -19,8 +17,8 @@ pub(super) fn url(source: &Source, at: usize) -> String {
         let Some(end) = source.code[begin..].find(quotes).map(|end| begin + end) else { break };
         let literal = &source.text[begin..end];
         match names {
-            true => url.push_str(&format!("${{{literal}}}")),
-            false => url.push_str(&filled(literal)),
+            true => url.push_str(&mark(literal)),
+            false => url.push_str(&filled(literal, source.is_filled(open, end))),
         }
         let Some(next) = source.code[end + 1..].find(quotes).map(|next| end + 1 + next) else {
             break;
@@ -34,7 +32,7 @@ pub(super) fn url(source: &Source, at: usize) -> String {
             _ if names => {}
             "" | "+" => {}
             _ if glue.starts_with('+') && glue.ends_with('+') && !glue.contains(',') => {
-                url.push_str(UNKNOWN);
+                url.push_str(&mark(""));
             }
             _ => break,
         }
@@ -43,21 +41,24 @@ pub(super) fn url(source: &Source, at: usize) -> String {
     url
 }
 
-/// A literal with its `{…}` and `%s` replaced.
-fn filled(literal: &str) -> String {
+/// A literal with its `{…}`, if something fills them, and its `%s` replaced.
+fn filled(literal: &str, braces: bool) -> String {
     let mut url = String::new();
     let mut rest = literal;
     while let Some(at) = rest.find(['{', '%']) {
         url.push_str(&rest[..at]);
-        if rest[at..].starts_with('{') {
+        if rest[at..].starts_with('{') && !braces {
+            url.push('{');
+            rest = &rest[at + 1..];
+        } else if rest[at..].starts_with('{') {
             let (inner, after) = rest[at + 1..].split_once('}').unwrap_or((&rest[at + 1..], ""));
             match named(inner) {
-                Some(name) => url.push_str(&format!("${{{name}}}")),
-                None => url.push_str(UNKNOWN),
+                Some(name) => url.push_str(&mark(name)),
+                None => url.push_str(&mark("")),
             }
             rest = after;
         } else if rest[at..].starts_with("%s") || rest[at..].starts_with("%d") {
-            url.push_str(UNKNOWN);
+            url.push_str(&mark(""));
             rest = &rest[at + 2..];
         } else {
             url.push('%');
