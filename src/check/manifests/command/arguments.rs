@@ -35,6 +35,51 @@ impl Number {
     }
 }
 
+/// Flags that take any number of values.
+const MANY: [&str; 10] = [
+    "--allowed-media-domains",
+    "--api-key",
+    "--collect-detailed-traces",
+    "--compile-sizes",
+    "--cudagraph-capture-sizes",
+    "--ignore-patterns",
+    "--logits-processors",
+    "--lora-modules",
+    "--middleware",
+    "--served-model-name",
+];
+
+/// Switches that are not called `--enable-…`, `--disable-…` or `--no-…`.
+const SWITCHES: [&str; 27] = [
+    "--aggregate-engine-logging",
+    "--allow-credentials",
+    "--async-scheduling",
+    "--calculate-kv-scales",
+    "--cohere-is-reasoning-model",
+    "--data-parallel-external-lb",
+    "--data-parallel-hybrid-lb",
+    "--enforce-eager",
+    "--eplb-log-balancedness",
+    "--exclude-tools-when-tool-choice-none",
+    "--fully-sharded-loras",
+    "--guided-decoding-disable-additional-properties",
+    "--guided-decoding-disable-any-whitespace",
+    "--guided-decoding-disable-fallback",
+    "--headless",
+    "--interleave-mm-strings",
+    "--kv-sharing-fast-prefill",
+    "--language-model-only",
+    "--log-error-stack",
+    "--ray-workers-use-nsight",
+    "--return-tokens-as-token-ids",
+    "--skip-mm-profiling",
+    "--skip-tokenizer-init",
+    "--tokens-only",
+    "--trust-remote-code",
+    "--trust-request-chat-template",
+    "--use-tqdm-on-load",
+];
+
 /// A flag, with the first of its values.
 struct Flag {
     name: String,
@@ -156,48 +201,6 @@ fn is_value(text: &str) -> bool {
 
 /// How many values a flag of vLLM's server takes at most.
 fn most_values(name: &str) -> usize {
-    const MANY: [&str; 10] = [
-        "--allowed-media-domains",
-        "--api-key",
-        "--collect-detailed-traces",
-        "--compile-sizes",
-        "--cudagraph-capture-sizes",
-        "--ignore-patterns",
-        "--logits-processors",
-        "--lora-modules",
-        "--middleware",
-        "--served-model-name",
-    ];
-    // Switches that are not called `--enable-…`, `--disable-…` or `--no-…`.
-    const NONE: [&str; 27] = [
-        "--aggregate-engine-logging",
-        "--allow-credentials",
-        "--async-scheduling",
-        "--calculate-kv-scales",
-        "--cohere-is-reasoning-model",
-        "--data-parallel-external-lb",
-        "--data-parallel-hybrid-lb",
-        "--enforce-eager",
-        "--eplb-log-balancedness",
-        "--exclude-tools-when-tool-choice-none",
-        "--fully-sharded-loras",
-        "--guided-decoding-disable-additional-properties",
-        "--guided-decoding-disable-any-whitespace",
-        "--guided-decoding-disable-fallback",
-        "--headless",
-        "--interleave-mm-strings",
-        "--kv-sharing-fast-prefill",
-        "--language-model-only",
-        "--log-error-stack",
-        "--ray-workers-use-nsight",
-        "--return-tokens-as-token-ids",
-        "--skip-mm-profiling",
-        "--skip-tokenizer-init",
-        "--tokens-only",
-        "--trust-remote-code",
-        "--trust-request-chat-template",
-        "--use-tqdm-on-load",
-    ];
     const SHORT: [&str; 5] = ["-dpe", "-dph", "-ep", "-h", "-v"];
     let switch = ["--enable-", "--disable-", "--no-"].iter().any(|kind| name.starts_with(kind))
         && name != "--disable-access-log-for-endpoints";
@@ -205,7 +208,7 @@ fn most_values(name: &str) -> usize {
     let level = name.len() > 2 && name.starts_with("-O");
     match name {
         _ if MANY.contains(&name) => usize::MAX,
-        _ if switch || level || NONE.contains(&name) || SHORT.contains(&name) => 0,
+        _ if switch || level || SWITCHES.contains(&name) || SHORT.contains(&name) => 0,
         _ => 1,
     }
 }

@@ -233,6 +233,12 @@ mod tests {
         );
         assert_eq!(
             timeouts(
+                "case $X in a) exec vllm serve m --shutdown-timeout 9;; *) exec vllm serve m; esac"
+            ),
+            [known(9), Number::Absent]
+        );
+        assert_eq!(
+            timeouts(
                 "if a; then exec vllm serve m --headless; fi; exec vllm serve n --shutdown-timeout 9"
             ),
             [known(9)]

@@ -20,7 +20,7 @@ pub(in crate::check::manifests) enum Launch {
     PerhapsBehindShell,
     /// A shell stays in front of it.
     BehindShell,
-    /// A shell stays in front of it, and an init passes SIGTERM to both.
+    /// A shell that stays in front of it gets SIGTERM as well, from an init that ends with it.
     BehindInit,
     /// The image is of the program, but the command leads elsewhere.
     Hidden,
@@ -117,7 +117,7 @@ impl Launch {
                 format!("a shell stays in front of {program} and does not pass SIGTERM on")
             }
             Self::BehindInit => format!(
-                "a shell stays in front of {program} and ends at SIGTERM, and the init of the container with it"
+                "a shell that stays in front of {program} ends at SIGTERM, and the init of the container with it"
             ),
         };
         Some(text)
