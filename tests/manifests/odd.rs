@@ -94,6 +94,48 @@ fn durations_out_of_range_do_not_overflow() {
     }
 }
 
+/// An engine that runs a script with these variables.
+fn with_variables(variables: &[(String, String)], script: &str) -> String {
+    let text =
+        std::fs::read_to_string(fixture("right/published-prestop-10-timeout-90.yaml")).unwrap();
+    let mut env = String::from("          env:\n");
+    for (name, value) in variables {
+        env.push_str(&format!("            - {{name: {name}, value: {value:?}}}\n"));
+    }
+    let args = "          args: [--model, m, --shutdown-timeout, \"90\"]\n";
+    assert!(text.contains(args));
+    let command = format!("          command: [sh, -c, {script:?}]\n");
+    text.replace(args, &format!("{command}{env}"))
+}
+
+#[test]
+fn variables_that_hold_each_other_do_not_grow_for_ever() {
+    let twice = (1..40).map(|n| (format!("A{n}"), format!("$(A{0})$(A{0})", n - 1)));
+    let variables: Vec<_> = [("A0".to_owned(), "a".to_owned())].into_iter().chain(twice).collect();
+    let report = check_text(&with_variables(&variables, "exec vllm serve m $A39"));
+    let problems: Vec<_> = report.findings().iter().map(|f| f.problem.as_str()).collect();
+    assert!(problems.iter().any(|problem| problem.contains("depends on A39,")), "{problems:?}");
+    let report = check_text(&with_variables(&variables, "exec vllm serve m $(A16)$(A16)$(A16)"));
+    assert!(!report.passed(), "{report}");
+    let many = (0..20_000).map(|n| (format!("B{n}"), "$(A16)".to_owned()));
+    let variables: Vec<_> = variables.into_iter().chain(many).collect();
+    let right = "exec vllm serve m --shutdown-timeout 90 --seed $A3";
+    let report = check_text(&with_variables(&variables, right));
+    assert!(report.passed(), "{report}");
+}
+
+#[test]
+fn scripts_that_hold_each_other_end() {
+    for nested in ["eval \"$A{}\"; ", "sh -c \"$A{}\"; "] {
+        let inner = |n: usize| nested.replace("{}", &n.to_string());
+        let scripts = (0..9).map(|n| (format!("A{n}"), inner(n + 1).repeat(50)));
+        let last = ("A9".to_owned(), "vllm serve m; ".to_owned());
+        let variables: Vec<_> = scripts.chain([last]).collect();
+        let report = check_text(&with_variables(&variables, &inner(0)));
+        assert!(!report.passed(), "{report}");
+    }
+}
+
 /// Every place in a value.
 fn places(value: &Value, at: &mut Vec<String>, path: String) {
     at.push(path.clone());

@@ -1,13 +1,25 @@
 //! A vLLM server's command line.
 
-use super::shell::{After, Level, Runs, Simple, Vars, Word, unwrapped};
+use super::arguments::{Arguments, Number};
+use super::launch::Launch;
+use super::shell::{MARKS, Simple, Vars, Word, unwrapped};
 use super::{Image, base, commands, span, words};
 use crate::check::manifests::objects::Container;
-use crate::check::manifests::view::cut;
 
 /// How vLLM is started, and what it is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::check::manifests) struct EngineCommand {
+    /// Each of the servers that its script may start; at least one, and no two alike.
+    pub servers: Vec<Server>,
+    /// It serves no HTTP.
+    pub headless: bool,
+    /// `VLLM_HTTP_TIMEOUT_KEEP_ALIVE`, seconds.
+    pub keep_alive: Number,
+}
+
+/// One start of the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::check::manifests) struct Server {
     pub launch: Launch,
     pub shutdown_timeout: Number,
     pub api_servers: Number,
@@ -15,78 +27,41 @@ pub(in crate::check::manifests) struct EngineCommand {
     pub ranks: Number,
     /// `--config FILE`: what it holds is not in the manifests.
     pub file: Option<String>,
-    /// It serves no HTTP.
-    pub headless: bool,
-    /// `VLLM_HTTP_TIMEOUT_KEEP_ALIVE`, seconds.
-    pub keep_alive: Number,
-}
-
-/// Who gets SIGTERM.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::check::manifests) enum Launch {
-    /// vLLM itself, or a shell that it replaces.
-    Direct,
-    /// A shell that stays in front of it.
-    BehindShell,
-    /// The image is vLLM's, but the command leads elsewhere.
-    Hidden,
-}
-
-/// A whole number on a command line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::check::manifests) enum Number {
-    Absent,
-    Known(u64),
-    /// Why it is none.
-    Wrong(String),
-    /// What it depends on that the manifests do not hold.
-    Unknown(String),
-}
-
-impl Number {
-    pub fn known(&self) -> Option<u64> {
-        match self {
-            Self::Known(number) => Some(*number),
-            Self::Absent | Self::Wrong(_) | Self::Unknown(_) => None,
-        }
-    }
+    headless: bool,
 }
 
 /// What a container runs, if that is vLLM's server.
 pub(in crate::check::manifests) fn engine(container: &Container) -> Option<EngineCommand> {
     let words = words(container);
-    let vars = &container.vars;
     let image = container.image.as_deref().map(Image::parse);
-    let script = commands(&words, vars);
-    let found =
-        script.commands.iter().enumerate().find_map(|(n, command)| Some((n, flags(command)?)));
-    if let Some((n, flags)) = found {
-        let command = &script.commands[n];
-        let replaced = command.words.iter().any(|word| word.text == "exec");
-        // Assignments before it do not keep the shell; another command does, or a pipe.
-        let stays = |c: &&Simple| c.level != Level::Output && !unwrapped(&c.words).is_empty();
-        let alone = script.commands.iter().filter(stays).count() == 1;
-        let waited = command.after != After::Pipe && command.runs != Runs::Unwaited;
-        let direct = (alone || replaced) && waited;
-        let launch = if direct { Launch::Direct } else { Launch::BehindShell };
-        return Some(EngineCommand::read(flags, vars, launch));
+    let runs = commands(&words, &container.vars);
+    let started = runs.iter().filter_map(|run| {
+        let arguments = Arguments::read(arguments(&run.command)?);
+        (!arguments.is_help()).then(|| Server::read(&arguments, run.launch))
+    });
+    let servers: Vec<_> = started.collect();
+    if !servers.is_empty() {
+        return Some(EngineCommand::of(servers, &container.vars));
     }
-    if !image.is_some_and(|image| image.is_vllm()) {
-        return None;
-    }
-    if container.command.is_empty() {
+    let image = image.filter(Image::is_vllm)?;
+    let server = if container.command.is_empty() && image.serves() {
         // The image's entrypoint is the server; everything is its arguments.
-        return Some(EngineCommand::read(&words, vars, Launch::Direct));
-    }
-    let sleeps =
-        script.commands.iter().all(|c| c.words.first().is_some_and(|w| base(&w.text) == "sleep"));
-    (!sleeps).then(|| EngineCommand::read(&[], vars, Launch::Hidden))
+        Server::read(&Arguments::read(&words), Launch::Direct)
+    } else {
+        Server::read(&Arguments::read(&[]), Launch::Hidden)
+    };
+    let sleeps = |run: &super::follow::Run| {
+        run.command.words.first().is_some_and(|word| base(&word.text) == "sleep")
+    };
+    let idle = server.launch == Launch::Hidden && runs.iter().all(sleeps);
+    (!idle).then(|| EngineCommand::of(vec![server], &container.vars))
 }
 
 /// The arguments after `vllm serve` or the server's module.
-fn flags(command: &Simple) -> Option<&[Word]> {
+fn arguments(command: &Simple) -> Option<&[Word]> {
     let words = unwrapped(&command.words);
-    if matches!(base(&words.first()?.text), "echo" | "printf") {
+    let name = base(&words.first()?.text);
+    if matches!(name, "echo" | "printf" | "grep" | "pgrep" | "pkill") {
         return None;
     }
     let begins = |n: &usize| {
@@ -103,83 +78,45 @@ fn flags(command: &Simple) -> Option<&[Word]> {
 }
 
 impl EngineCommand {
-    fn read(words: &[Word], vars: &Vars, launch: Launch) -> Self {
-        let flags = Flags { words };
-        let count = |names: &[&str]| flags.number(names, 1, 1_000_000);
-        let elsewhere = ["--data-parallel-external-lb", "--data-parallel-hybrid-lb"];
-        let ranks = ["--data-parallel-rank", "--data-parallel-start-rank", "-dpn", "-dpr"];
-        let inside = !elsewhere.iter().any(|name| flags.has(name))
-            && !ranks.iter().any(|name| flags.has(name));
+    /// Of several servers those without HTTP are no matter.
+    fn of(servers: Vec<Server>, vars: &Vars) -> Self {
+        let headless = servers.iter().all(|server| server.headless);
+        let mut distinct: Vec<Server> = Vec::new();
+        for server in servers {
+            if (headless || !server.headless) && !distinct.contains(&server) {
+                distinct.push(server);
+            }
+        }
         let keep_alive =
             vars.get("VLLM_HTTP_TIMEOUT_KEEP_ALIVE").map_or(Number::Absent, |value| match value {
-                Some(text) => number(text, 0, span::LONGEST),
+                Some(text) => Number::read(text, 0, span::LONGEST),
                 None => Number::Unknown("VLLM_HTTP_TIMEOUT_KEEP_ALIVE".to_owned()),
             });
+        Self { servers: distinct, headless, keep_alive }
+    }
+}
+
+impl Server {
+    fn read(arguments: &Arguments, launch: Launch) -> Self {
+        let count = |names: &[&str]| arguments.number(names, 1, 1_000_000);
+        let elsewhere = ["--data-parallel-external-lb", "--data-parallel-hybrid-lb"];
+        let ranks = ["--data-parallel-rank", "--data-parallel-start-rank", "-dpn", "-dpr"];
+        let inside = !elsewhere.iter().any(|name| arguments.has(name))
+            && !ranks.iter().any(|name| arguments.has(name));
         Self {
             launch,
-            shutdown_timeout: flags.number(&["--shutdown-timeout"], 0, span::LONGEST),
+            shutdown_timeout: arguments.number(&["--shutdown-timeout"], 0, span::LONGEST),
             api_servers: count(&["--api-server-count", "-asc"]),
             ranks: if inside { count(&["--data-parallel-size", "-dp"]) } else { Number::Absent },
-            file: flags.last(&["--config"]).flatten().map(|word| word.text),
-            headless: flags.has("--headless"),
-            keep_alive,
+            file: arguments.last(&["--config"]).flatten().map(shown),
+            headless: arguments.has("--headless"),
         }
     }
 }
 
-struct Flags<'w> {
-    words: &'w [Word],
-}
-
-impl Flags<'_> {
-    /// The value of the last of these flags, which is the one that counts; `Some(None)`: it has
-    /// none. vLLM takes `_` for `-` in names.
-    fn last(&self, names: &[&str]) -> Option<Option<Word>> {
-        let value = |(n, word): (usize, &Word)| {
-            let (name, inline) = match word.text.split_once('=') {
-                Some((name, value)) => (name, Some(value)),
-                None => (word.text.as_str(), None),
-            };
-            let name =
-                if name.starts_with("--") { name.replace('_', "-") } else { name.to_owned() };
-            if !names.contains(&name.as_str()) {
-                return None;
-            }
-            let inline =
-                inline.map(|text| Word { text: text.to_owned(), unknown: word.unknown.clone() });
-            Some(
-                inline
-                    .or_else(|| self.words.get(n + 1).filter(|next| is_value(&next.text)).cloned()),
-            )
-        };
-        self.words.iter().enumerate().rev().find_map(value)
-    }
-
-    fn has(&self, name: &str) -> bool {
-        self.last(&[name]).is_some()
-    }
-
-    fn number(&self, names: &[&str], least: u64, most: u64) -> Number {
-        match self.last(names) {
-            None => Number::Absent,
-            Some(None) => Number::Wrong("it has no value".to_owned()),
-            Some(Some(Word { unknown: Some(what), .. })) => Number::Unknown(what),
-            Some(Some(word)) => number(&word.text, least, most),
-        }
-    }
-}
-
-/// A flag is no value, a negative number is.
-fn is_value(text: &str) -> bool {
-    !text.starts_with('-') || text[1..].starts_with(|c: char| c.is_ascii_digit() || c == '.')
-}
-
-fn number(text: &str, least: u64, most: u64) -> Number {
-    let digits = text.strip_prefix('+').unwrap_or(text);
-    match digits.parse::<u64>() {
-        Ok(number) if (least..=most).contains(&number) => Number::Known(number),
-        _ => Number::Wrong(format!("{} is no whole number from {least} to {most}", cut(text))),
-    }
+/// A word with `$NAME` for what is not known.
+fn shown(word: &Word) -> String {
+    word.text.replace(MARKS.0, "$").replace(MARKS.1, "")
 }
 
 #[cfg(test)]
@@ -195,8 +132,12 @@ mod tests {
         container
     }
 
+    fn first(container: &Container) -> Server {
+        engine(container).unwrap().servers.remove(0)
+    }
+
     fn timeout(command: &[&str], args: &[&str]) -> Number {
-        engine(&container(command, args)).unwrap().shutdown_timeout
+        first(&container(command, args)).shutdown_timeout
     }
 
     #[test]
@@ -256,14 +197,72 @@ mod tests {
 
     #[test]
     fn the_shell_in_front_is_seen() {
-        let launch = |script: &str| engine(&container(&["sh", "-c", script], &[])).unwrap().launch;
+        let launch = |script: &str| first(&container(&["bash", "-c", script], &[])).launch;
         assert_eq!(launch("vllm serve m"), Launch::Direct);
-        assert_eq!(launch("T=1; vllm serve m"), Launch::Direct);
         assert_eq!(launch("mkdir -p /x && exec vllm serve m"), Launch::Direct);
-        assert_eq!(launch("mkdir -p /x && vllm serve m"), Launch::BehindShell);
+        assert_eq!(launch("mkdir -p /x && vllm serve m"), Launch::PerhapsBehindShell);
         assert_eq!(launch("vllm serve m | tee log"), Launch::BehindShell);
-        assert_eq!(launch("vllm serve m & wait"), Launch::BehindShell);
         assert_eq!(launch("/scripts/start.sh"), Launch::Hidden);
+    }
+
+    #[test]
+    fn every_server_of_a_script_counts() {
+        let timeouts = |script: &str| {
+            let engine = engine(&container(&["bash", "-c", script], &[])).unwrap();
+            engine.servers.into_iter().map(|server| server.shutdown_timeout).collect::<Vec<_>>()
+        };
+        let known = Number::Known;
+        assert_eq!(
+            timeouts(
+                "if a; then exec vllm serve m --shutdown-timeout 90; else exec vllm serve m; fi"
+            ),
+            [known(90), Number::Absent]
+        );
+        assert_eq!(
+            timeouts(
+                "vllm serve --help | grep -q shutdown-timeout; pgrep -f vllm serve; exec vllm serve m --shutdown-timeout 90"
+            ),
+            [known(90)]
+        );
+        assert_eq!(
+            timeouts(
+                "if a; then exec vllm serve m --shutdown-timeout 9; fi; exec vllm serve n --shutdown-timeout=9"
+            ),
+            [known(9)],
+            "alike"
+        );
+        assert_eq!(
+            timeouts(
+                "case $X in a) exec vllm serve m --shutdown-timeout 9;; *) exec vllm serve m; esac"
+            ),
+            [known(9), Number::Absent]
+        );
+        assert_eq!(
+            timeouts(
+                "if a; then exec vllm serve m --headless; fi; exec vllm serve n --shutdown-timeout 9"
+            ),
+            [known(9)]
+        );
+        assert_eq!(
+            timeouts("A='--shutdown-timeout 9'; eval \"exec vllm serve \"m\" n ${A} \\\n $MORE\""),
+            [Number::Open("MORE".to_owned())]
+        );
+    }
+
+    #[test]
+    fn what_several_arguments_become_is_unknown() {
+        assert_eq!(timeout(&[], &["m", "$(S)"]), Number::Open("S".into()));
+        assert_eq!(timeout(&[], &["$(S)", "--shutdown-timeout", "9"]), Number::Known(9));
+        let script = |script: &str| timeout(&["sh", "-c", script], &[]);
+        assert_eq!(
+            script("exec vllm serve m --shutdown-timeout 9 $EXTRA"),
+            Number::Open("EXTRA".into())
+        );
+        assert_eq!(
+            script("exec vllm serve m --shutdown-timeout 9 \"${S}\""),
+            Number::Open("S".into())
+        );
+        assert_eq!(script("exec vllm serve $MODEL -tp $TP --shutdown-timeout 9"), Number::Known(9));
     }
 
     #[test]
@@ -274,11 +273,16 @@ mod tests {
         assert_eq!(engine(&other), None);
         other.command = vec!["vllm".into(), "serve".into()];
         assert!(engine(&other).is_some(), "whatever the image is called");
+        let mut no_entrypoint = container(&[], &["--model", "m"]);
+        no_entrypoint.image = Some("quay.io/ascend/vllm-ascend:v0.18.0".into());
+        assert_eq!(first(&no_entrypoint).launch, Launch::Hidden);
+        no_entrypoint.args = vec!["vllm".into(), "serve".into(), "m".into()];
+        assert_eq!(first(&no_entrypoint).launch, Launch::Direct);
     }
 
     #[test]
     fn several_api_servers_are_seen() {
-        let read = |args: &[&str]| engine(&container(&[], args)).unwrap();
+        let read = |args: &[&str]| first(&container(&[], args));
         assert_eq!(read(&["-asc", "2"]).api_servers, Number::Known(2));
         assert_eq!(read(&["--api_server_count=4"]).api_servers, Number::Known(4));
         assert_eq!(read(&["-dp=2"]).ranks, Number::Known(2));

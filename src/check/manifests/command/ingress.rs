@@ -1,6 +1,7 @@
 //! Streamgate's own command line.
 
-use super::shell::unwrapped;
+use super::launch::Launch;
+use super::shell::{Word, unwrapped};
 use super::{Image, base, commands, words};
 use crate::check::manifests::objects::Container;
 
@@ -9,28 +10,36 @@ use crate::check::manifests::objects::Container;
 pub(in crate::check::manifests) struct IngressCommand {
     /// `--config`.
     pub config: Option<String>,
+    pub launch: Launch,
 }
 
 /// What a container runs, if that is `streamgate serve`.
 pub(in crate::check::manifests) fn ingress(container: &Container) -> Option<IngressCommand> {
     let words = words(container);
-    let script = commands(&words, &container.vars);
-    let binary = script.commands.iter().find_map(|command| {
-        let words = unwrapped(&command.words);
-        (base(&words.first()?.text) == "streamgate").then(|| &words[1..])
+    let runs = commands(&words, &container.vars);
+    let serves = runs.iter().filter_map(|run| {
+        let words = unwrapped(&run.command.words);
+        let (binary, arguments) = words.split_first()?;
+        let ours = base(&binary.text) == "streamgate" && serve(arguments);
+        ours.then_some((arguments, run.launch))
     });
+    let serves: Vec<_> = serves.collect();
+    let launch = serves.iter().map(|(_, launch)| *launch).max().unwrap_or(Launch::Direct);
     let image = container.image.as_deref().map(Image::parse);
-    let entrypoint =
-        container.command.is_empty() && image.is_some_and(|image| image.is_streamgate());
-    let arguments = binary.or_else(|| entrypoint.then_some(&words[..]))?;
-    if arguments.first().is_some_and(|word| word.text != "serve") {
-        return None;
-    }
+    let entrypoint = container.command.is_empty()
+        && image.is_some_and(|image| image.is_streamgate())
+        && serve(&words);
+    let started = serves.first().map(|(arguments, _)| *arguments);
+    let arguments = started.or_else(|| entrypoint.then_some(&words[..]))?;
     let config = arguments.iter().enumerate().find_map(|(n, word)| match word.text.as_str() {
         "--config" => arguments.get(n + 1).map(|next| next.text.clone()),
         text => text.strip_prefix("--config=").map(str::to_owned),
     });
-    Some(IngressCommand { config })
+    Some(IngressCommand { config, launch })
+}
+
+fn serve(arguments: &[Word]) -> bool {
+    arguments.first().is_none_or(|word| word.text == "serve")
 }
 
 #[cfg(test)]
@@ -48,5 +57,18 @@ mod tests {
         assert!(ingress(&container).is_some());
         container.args[0] = "status".into();
         assert_eq!(ingress(&container), None);
+    }
+
+    #[test]
+    fn a_script_may_do_something_else_before() {
+        let launch = |script: &str| {
+            let mut container = Container::bare("c", Some("other:1"));
+            container.command = vec!["sh".into(), "-c".into(), script.into()];
+            ingress(&container).map(|command| command.launch)
+        };
+        let checked = "streamgate check --config c && exec streamgate serve --config c";
+        assert_eq!(launch(checked), Some(Launch::Direct));
+        assert_eq!(launch("streamgate serve --config c; a"), Some(Launch::BehindShell));
+        assert_eq!(launch("streamgate check --config c"), None);
     }
 }

@@ -1,7 +1,7 @@
 //! A container.
 
 use super::probe::{Handler, Probe};
-use crate::check::manifests::command::{Vars, expand, mark};
+use crate::check::manifests::command::{MOST, Vars, expand, mark};
 use crate::check::manifests::finding::Scope;
 use crate::check::manifests::view::View;
 use std::collections::BTreeMap;
@@ -97,10 +97,11 @@ impl Container {
     }
 }
 
-/// Literal variables, later ones may refer to earlier ones; the rest is known by name only. And
-/// the shapes of all of them, and their texts with marks.
+/// Literal variables, later ones may refer to earlier ones; the rest is known by name only, and so
+/// is what is more than Linux takes. And the shapes of all of them, and their texts with marks.
 fn vars(view: &View<'_>) -> [Vars; 3] {
     let [mut vars, mut shapes, mut marked] = [Vars::new(), Vars::new(), Vars::new()];
+    let mut left = 3 * MOST;
     for variable in view.list("env") {
         let Some(name) = variable.text("name") else { continue };
         let (value, shape, text) = match variable.get("valueFrom") {
@@ -111,8 +112,15 @@ fn vars(view: &View<'_>) -> [Vars; 3] {
             None => {
                 let text = variable.text("value").unwrap_or_default();
                 let word = expand(&text, &vars);
-                let known = word.unknown.is_none().then_some(word.text);
-                (known, expand(&text, &shapes).text, expand(&text, &marked).text)
+                let others = [expand(&text, &shapes), expand(&text, &marked)];
+                let long = word.text.len() + others.iter().map(|o| o.text.len()).sum::<usize>();
+                left = left.saturating_sub(long);
+                let fits = left > 0 && others.iter().all(|other| other.unknown.is_none());
+                let [shape, text] = others.map(|other| other.text);
+                match fits {
+                    true => (word.unknown.is_none().then_some(word.text), shape, text),
+                    false => (None, "$(?)".to_owned(), mark(&name)),
+                }
             }
         };
         vars.insert(name.clone(), value);

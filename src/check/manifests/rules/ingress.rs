@@ -2,6 +2,7 @@
 
 use super::settings::Settings;
 use super::{Gate, grace_remedy, hook, probes};
+use crate::check::manifests::command;
 use crate::check::manifests::objects::{Container, Handler, PreStop, Workload};
 use crate::check::manifests::report::Timeline;
 use crate::core::budget::{IngressBudget, Rule, Seconds, Violation};
@@ -10,6 +11,7 @@ use crate::core::budget::{IngressBudget, Rule, Seconds, Violation};
 /// another budget.
 pub(super) fn check(gate: &Gate<'_>) -> Option<Timeline> {
     let Gate { workload, container, settings } = gate;
+    launch(container);
     let drain = settings.drain();
     let budget = IngressBudget {
         grace: workload.grace.0,
@@ -65,6 +67,18 @@ fn report(workload: &Workload, container: &Container, settings: &Settings, viola
         ),
     };
     container.scope.error(code, &key, violation.to_string(), remedy);
+}
+
+fn launch(container: &Container) {
+    let command = command::ingress(container);
+    if let Some(obstacle) = command.and_then(|command| command.launch.obstacle("Streamgate")) {
+        container.scope.error(
+            "ingress-behind-shell",
+            &container.key("command"),
+            format!("{obstacle}: SIGTERM begins no drain, and what still runs is killed"),
+            "write `exec streamgate serve …` as the last command of the script",
+        );
+    }
 }
 
 fn unbounded(container: &Container, settings: &Settings, budget: &IngressBudget) {
