@@ -15,6 +15,8 @@ pub(in crate::check::manifests) enum Handler {
     Http {
         path: String,
         port: Option<Port>,
+        /// What leads it elsewhere than to plain HTTP at the pod: the key and its value.
+        aside: Option<(&'static str, String)>,
     },
     Tcp,
     Exec(Vec<String>),
@@ -45,7 +47,10 @@ impl Handler {
     pub fn read(view: &View<'_>) -> Self {
         if let Some(http) = view.get("httpGet") {
             let path = http.text("path").unwrap_or_else(|| "/".to_owned());
-            return Self::Http { path, port: Port::read(&http, "port") };
+            let scheme = http.text("scheme").filter(|scheme| scheme != "HTTP");
+            let scheme = scheme.map(|scheme| ("scheme", scheme));
+            let aside = scheme.or_else(|| Some(("host", http.text("host")?)));
+            return Self::Http { path, port: Port::read(&http, "port"), aside };
         }
         if view.get("tcpSocket").is_some() {
             return Self::Tcp;

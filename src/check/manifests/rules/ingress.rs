@@ -94,14 +94,16 @@ fn unbounded(container: &Container, settings: &Settings, budget: &IngressBudget)
 
 /// The kubelet comes from another address, and only to ports it reaches.
 fn pre_stop(container: &Container, settings: &Settings) {
-    let Some(PreStop::Handler(Handler::Http { path, port })) = &container.pre_stop else { return };
+    let Some(PreStop::Handler(Handler::Http { path, port, aside })) = &container.pre_stop else {
+        return;
+    };
     if !is_prestop(path) {
         return;
     }
     probes::admin_port(
         container,
         settings.admin(),
-        port.as_ref(),
+        (port.as_ref(), aside.as_ref()),
         &container.key("lifecycle.preStop.httpGet"),
     );
     if !settings.drain().http_prestop {

@@ -32,7 +32,7 @@ pub(super) fn engine(container: &Container) {
 
 /// Streamgate's probes.
 pub(super) fn ingress(container: &Container, admin: SocketAddr) {
-    if let Some(Probe { handler: Handler::Http { path, port }, key }) = &container.liveness {
+    if let Some(Probe { handler: Handler::Http { path, port, aside }, key }) = &container.liveness {
         if plain(path) != "/livez" {
             container.scope.error(
                 "ingress-liveness",
@@ -41,7 +41,7 @@ pub(super) fn ingress(container: &Container, admin: SocketAddr) {
                 "use /livez",
             );
         }
-        admin_port(container, admin, port.as_ref(), &format!("{key}.httpGet"));
+        admin_port(container, admin, (port.as_ref(), aside.as_ref()), &format!("{key}.httpGet"));
     }
     match &container.readiness {
         None => container.scope.warning(
@@ -50,7 +50,7 @@ pub(super) fn ingress(container: &Container, admin: SocketAddr) {
             "no readiness probe: a replica that drains is still sent new requests",
             "add one on /readyz of the admin port",
         ),
-        Some(Probe { handler: Handler::Http { path, port }, key }) => {
+        Some(Probe { handler: Handler::Http { path, port, aside }, key }) => {
             if plain(path) != "/readyz" {
                 container.scope.error(
                     "ingress-readiness",
@@ -59,7 +59,12 @@ pub(super) fn ingress(container: &Container, admin: SocketAddr) {
                     "use /readyz",
                 );
             }
-            admin_port(container, admin, port.as_ref(), &format!("{key}.httpGet"));
+            admin_port(
+                container,
+                admin,
+                (port.as_ref(), aside.as_ref()),
+                &format!("{key}.httpGet"),
+            );
         }
         Some(Probe { handler: Handler::Tcp | Handler::Exec(_) | Handler::Other, key }) => {
             container.scope.warning(
@@ -72,8 +77,21 @@ pub(super) fn ingress(container: &Container, admin: SocketAddr) {
     }
 }
 
-/// Whether the kubelet reaches the admin API at `port`.
-pub(super) fn admin_port(container: &Container, admin: SocketAddr, port: Option<&Port>, key: &str) {
+/// Whether the kubelet reaches the admin API at `port`, if nothing leads it aside.
+pub(super) fn admin_port(
+    container: &Container,
+    admin: SocketAddr,
+    (port, aside): (Option<&Port>, Option<&(&'static str, String)>),
+    key: &str,
+) {
+    if let Some((part, value)) = aside {
+        container.scope.error(
+            "ingress-admin",
+            &format!("{key}.{part}"),
+            format!("{part}: {value} leads the kubelet elsewhere: the admin API speaks plain HTTP, at the pod's own address"),
+            "remove the key",
+        );
+    }
     if admin.ip().is_loopback() {
         container.scope.error(
             "ingress-admin",
