@@ -2,6 +2,7 @@
 //! takes a call from there.
 
 use super::directory::{Directory, Meaning, is_pod_of};
+use super::front::Front;
 use super::{Behind, Gate};
 use crate::check::manifests::objects::{Container, Port, Service, Workload};
 use std::net::IpAddr;
@@ -111,7 +112,28 @@ impl<'o> Call<'_, 'o> {
         let mut faults: Vec<_> =
             ways.iter().filter_map(|(service, pod, gate)| self.port(service, *pod, gate)).collect();
         faults.extend(ways.iter().flat_map(|(.., gate)| refusals(gate)));
+        faults.extend(ways.iter().filter_map(|(.., gate)| self.stranger(gate)));
         faults
+    }
+
+    /// A Streamgate that has no pool with the engine, while another one has.
+    fn stranger(&self, gate: &Gate<'_>) -> Option<Fault> {
+        let (pools, named) = self.behind.pools(self.engine);
+        let is = |front: &Front<'_>| {
+            front.workload.is_some_and(|workload| std::ptr::eq(workload, gate.workload))
+        };
+        let known = gate.settings.config().is_some();
+        if !named || !known || pools.iter().any(|(front, ..)| is(front)) {
+            return None;
+        }
+        let object = |workload: &Workload| workload.scope.place().object.clone();
+        let asked = object(gate.workload).unwrap_or_default();
+        let right = pools.iter().find_map(|(front, ..)| object(front.workload?));
+        Some(Fault {
+            code: "hook-address",
+            problem: format!("the hook asks {asked}, which has no pool with this engine"),
+            remedy: Some(format!("ask {}", right.unwrap_or_default())),
+        })
     }
 
     /// Why a host leads to no Streamgate.

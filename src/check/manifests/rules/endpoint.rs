@@ -3,7 +3,7 @@
 
 use super::Behind;
 use super::directory::{Directory, Meaning};
-use super::front::host;
+use super::front::{Front, host};
 use super::replicas::is_beside;
 use crate::check::manifests::command::Part;
 use crate::check::manifests::objects::{Container, Port, Workload};
@@ -40,35 +40,56 @@ pub(super) fn check(
     behind: &Behind<'_>,
 ) -> bool {
     let pieces = pieces(parts, container);
-    known(engine, container, &pieces, behind) && alone(engine, container, &pieces, behind)
+    let alone = alone(engine, container, &pieces, behind);
+    known(engine, container, &pieces, behind, alone) && alone
 }
 
-fn known(engine: &Workload, container: &Container, pieces: &[Piece], behind: &Behind<'_>) -> bool {
-    let mut known = Vec::new();
-    for (_, index, pool) in behind.pools(engine).0 {
+/// `all`: every endpoint that leads to `engine` must be the one that is drained, for what it is
+/// sent by another name is not waited for.
+fn known(
+    engine: &Workload,
+    container: &Container,
+    pieces: &[Piece],
+    behind: &Behind<'_>,
+    all: bool,
+) -> bool {
+    let (mut known, mut others, mut any) = (Vec::new(), Vec::new(), false);
+    for (front, index, pool) in behind.pools(engine).0 {
         // Behind a gateway every pod that it has named can be drained.
         if pool.kind == PoolKind::Gateway {
-            return true;
+            any = true;
+            continue;
         }
         let endpoints = endpoints(pool, engine, container, &behind.directory);
-        if endpoints.iter().any(|one| one.fits(pieces, engine)) {
-            return true;
-        }
+        any |= endpoints.iter().any(|one| one.fits(pieces, engine));
+        let misses = |one: &&Known| {
+            one.leads(engine, front, pool, behind)
+                && one.has_port(port_of(pieces))
+                && !one.fits(pieces, engine)
+        };
+        others
+            .extend(endpoints.iter().filter(misses).map(|one| format!("pools[{index}] has {one}")));
         let names: Vec<_> = endpoints.iter().map(ToString::to_string).collect();
         known.push(format!("pools[{index}] has {}", names.join(", ")));
     }
-    if known.is_empty() {
-        return true;
-    }
     let named: String = pieces.iter().map(ToString::to_string).collect();
-    container.scope.error(
-        "hook-endpoint",
-        &container.key("lifecycle.preStop"),
-        format!(
+    let problem = match any {
+        false if known.is_empty() => return true,
+        false => format!(
             "the hook drains {named}, and Streamgate answers 404 to it: {}",
             known.join("; ")
         ),
-        "name the endpoint as the pool does: pods that are listed by their names, pods that are found by `status.podIP`, and the port of the pool",
+        true if others.is_empty() || !all => return true,
+        true => format!(
+            "the hook drains {named}, and does not wait for what the engine is sent by another name: {}",
+            others.join("; ")
+        ),
+    };
+    container.scope.error(
+        "hook-endpoint",
+        &container.key("lifecycle.preStop"),
+        problem,
+        "name the endpoint as the pool does, and one as the other: pods that are listed by their names, pods that are found by `status.podIP`, and the port of the pool",
     );
     false
 }
@@ -148,6 +169,29 @@ fn endpoints(
 }
 
 impl Known {
+    /// Whether it surely is one of the pods of `engine`.
+    fn leads(&self, engine: &Workload, front: &Front<'_>, pool: &Pool, at: &Behind<'_>) -> bool {
+        let Some(index) = at.directory.index(engine) else { return false };
+        match self {
+            Self::Listed(endpoint) => {
+                let behind = at.directory.behind(host(endpoint), front.namespace());
+                behind.iter().any(|(_, workload)| *workload == index)
+            }
+            Self::Found(_) => front.names(pool, &at.directory).contains(&index),
+        }
+    }
+
+    /// Whether its port may be this one: other ports are those of other containers.
+    fn has_port(&self, port: Option<u64>) -> bool {
+        let own = match self {
+            Self::Listed(endpoint) => {
+                endpoint.rsplit_once(':').and_then(|(_, own)| own.parse().ok())
+            }
+            Self::Found(own) => *own,
+        };
+        own.is_none() || port.is_none() || own == port
+    }
+
     fn fits(&self, pieces: &[Piece], engine: &Workload) -> bool {
         match self {
             Self::Listed(endpoint) => fits(pieces, endpoint, engine),
