@@ -102,7 +102,10 @@ fn an_overlay_whose_names_were_changed_is_found() {
     );
     let mut moved = objects();
     moved.iter_mut().for_each(|object| object["metadata"]["namespace"] = "llm".into());
-    assert_eq!(codes(&moved), [(Level::Warning, "pool-finds-nothing")]);
+    assert_eq!(
+        codes(&moved),
+        [(Level::Error, "hook-endpoint"), (Level::Warning, "pool-finds-nothing")]
+    );
     assert_eq!(
         codes(&prefixed(render(&folder("overlays/vllm")), "prod-")),
         [(Level::Error, "hook-endpoint"), (Level::Error, "hook-address")]

@@ -2,7 +2,7 @@
 //! 404 to any other.
 
 use super::Behind;
-use super::directory::{Directory, Meaning};
+use super::directory::{Directory, Meaning, agree};
 use super::front::{Front, host};
 use super::replicas::is_beside;
 use crate::check::manifests::command::Part;
@@ -29,6 +29,8 @@ enum Known {
     Listed(String),
     /// Addresses of pods, all with this port if it is known.
     Found(Option<u64>),
+    /// Pods of another namespace than the engine's.
+    Foreign(String),
 }
 
 /// Report an endpoint that none of the pools has that `engine` may be behind, and one that is not
@@ -150,6 +152,11 @@ fn endpoints(
     directory: &Directory<'_>,
 ) -> Vec<Known> {
     let found = pool.discovery.as_ref().map(|discovery| {
+        if let Discovery::Kubernetes { namespace, .. } = discovery
+            && !agree(namespace, &engine.id.namespace)
+        {
+            return Known::Foreign(namespace.clone());
+        }
         Known::Found(match discovery {
             Discovery::Dns(name) => name.rsplit_once(':').and_then(|(_, port)| port.parse().ok()),
             Discovery::Kubernetes { port: PortRef::Number(port), .. } => Some(u64::from(*port)),
@@ -178,6 +185,7 @@ impl Known {
                 behind.iter().any(|(_, workload)| *workload == index)
             }
             Self::Found(_) => front.names(pool, &at.directory).contains(&index),
+            Self::Foreign(_) => false,
         }
     }
 
@@ -188,6 +196,7 @@ impl Known {
                 endpoint.rsplit_once(':').and_then(|(_, own)| own.parse().ok())
             }
             Self::Found(own) => *own,
+            Self::Foreign(_) => None,
         };
         own.is_none() || port.is_none() || own == port
     }
@@ -195,6 +204,7 @@ impl Known {
     fn fits(&self, pieces: &[Piece], engine: &Workload) -> bool {
         match self {
             Self::Listed(endpoint) => fits(pieces, endpoint, engine),
+            Self::Foreign(_) => false,
             Self::Found(port) => {
                 let Some(named) = port_of(pieces) else { return true };
                 let port = port.unwrap_or(named);
@@ -331,6 +341,7 @@ impl fmt::Display for Known {
             Self::Listed(endpoint) => f.write_str(endpoint),
             Self::Found(Some(port)) => write!(f, "<pod IP>:{port}"),
             Self::Found(None) => f.write_str("the addresses of pods"),
+            Self::Foreign(namespace) => write!(f, "pods of namespace {namespace}"),
         }
     }
 }
