@@ -1,6 +1,6 @@
 //! What stands for something else: `$NAME`, `${NAME:-default}`, `"$@"`, `$( … )`.
 
-use super::parser::{Parser, inner};
+use super::parser::{Parser, TOO_LONG, inner};
 use super::{After, Level, Runs, Simple, Word, mark};
 
 /// Nobody nests substitutions deeper than this; what is deeper is not looked into.
@@ -55,6 +55,9 @@ impl Parser<'_> {
     /// `"$@"`: the first joins the word that is being read, the last one stays open.
     fn all_positional(&mut self) {
         for (n, word) in self.positional.iter().enumerate() {
+            if self.script.broken == Some(TOO_LONG) {
+                return;
+            }
             if n > 0 {
                 self.end_word();
             }

@@ -56,7 +56,8 @@ pub(super) fn inner(
 /// Variables by name, with what is known of their values.
 pub(super) type Values = BTreeMap<String, Word>;
 
-pub(super) const TOO_LONG: &str = "it is longer than any argument can be";
+/// Nothing behind it is read.
+pub(super) const TOO_LONG: &str = "it is longer, or nests deeper, than anything that is meant";
 
 pub(super) struct Parser<'s> {
     /// How many `$( … )` it stands in.
@@ -82,7 +83,7 @@ pub(super) struct Parser<'s> {
 
 impl Parser<'_> {
     fn run(&mut self) {
-        while let Some(c) = self.chars.next() {
+        while let Some(c) = self.chars.next().filter(|_| self.script.broken != Some(TOO_LONG)) {
             match c {
                 '\'' => self.single(),
                 '"' => self.double(),

@@ -1,7 +1,10 @@
 //! Lists, groups and reserved words: which command runs, and who waits for it.
 
-use super::parser::Parser;
+use super::parser::{Parser, TOO_LONG};
 use super::{After, Level, Runs, Simple, Word, assignment, mark};
+
+/// Groups within groups; nobody writes more.
+const DEEPEST: usize = 100;
 
 /// A group or compound command whose end was not read yet.
 pub(super) struct Open {
@@ -28,6 +31,9 @@ impl Parser<'_> {
     /// `(`, `{`, `if`, …
     pub(super) fn group(&mut self, subshell: bool) {
         let joined = self.last().is_some_and(|last| matches!(last.after, After::And | After::Or));
+        if self.open.len() == DEEPEST {
+            return self.breaks(TOO_LONG);
+        }
         self.open.push(Open { list: self.list, branch: joined, subshell, again: 0 });
         self.list = self.script.commands.len();
     }
