@@ -2,7 +2,7 @@
 
 use super::arguments::{Arguments, Number};
 use super::launch::Launch;
-use super::shell::{MARKS, Simple, Vars, Word, unwrapped};
+use super::shell::{Simple, Vars, Word, shown, unwrapped};
 use super::{Image, base, commands, span, words};
 use crate::check::manifests::objects::Container;
 
@@ -108,15 +108,10 @@ impl Server {
             shutdown_timeout: arguments.number(&["--shutdown-timeout"], 0, span::LONGEST),
             api_servers: count(&["--api-server-count", "-asc"]),
             ranks: if inside { count(&["--data-parallel-size", "-dp"]) } else { Number::Absent },
-            file: arguments.last(&["--config"]).flatten().map(shown),
+            file: arguments.last(&["--config"]).flatten().map(|word| shown(&word.text)),
             headless: arguments.has("--headless"),
         }
     }
-}
-
-/// A word with `$NAME` for what is not known.
-fn shown(word: &Word) -> String {
-    word.text.replace(MARKS.0, "$").replace(MARKS.1, "")
 }
 
 #[cfg(test)]

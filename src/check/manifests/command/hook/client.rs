@@ -1,11 +1,11 @@
 //! Programs that call somebody: curl, wget, and Streamgate's own command.
 
-use super::super::shell::{MARKS, Word, mark};
+use super::super::shell::{MARKS, Word, mark, shown};
 use super::super::span::span;
 use super::options::{Line, Syntax};
 use super::order::{Asked, Drained, What, host, is_loopback, order, parts};
 use super::walk::Within;
-use super::{Env, HookReading, Steps, literal, shown};
+use super::{Env, HookReading, Steps, literal};
 use crate::core::budget::DrainCall;
 use std::time::Duration;
 

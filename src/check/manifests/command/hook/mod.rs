@@ -14,7 +14,7 @@ mod walk;
 
 pub(in crate::check::manifests) use order::{Drained, Part, What};
 
-use super::shell::{MARKS, Script, Vars, Word, mark};
+use super::shell::{MARKS, Script, Vars, Word};
 use crate::check::manifests::objects::Container;
 use crate::core::budget::{DrainCall, Hook};
 use std::time::Duration;
@@ -60,13 +60,6 @@ impl Env<'_> {
             None => Ok(()),
         }
     }
-}
-
-/// A text with its marks as a script would write them.
-fn shown(text: &str) -> String {
-    let mut shown = text.replace(&mark(""), "$(…)");
-    shown = shown.replace(MARKS.0, "$");
-    shown.replace(MARKS.1, "")
 }
 
 /// What stands in `text` as if it were to be replaced, and is not: `$NAME`, `$(…)`, `{…}`.

@@ -1,8 +1,8 @@
 //! What a URL asks of Streamgate, and whether Streamgate would do it: the calls of
 //! `docs/admin-api.md`.
 
-use super::super::shell::{MARKS, Word};
-use super::{Env, HookReading, literal, shown};
+use super::super::shell::{MARKS, Word, shown};
+use super::{Env, HookReading, literal};
 use crate::core::budget::DrainCall;
 use std::time::Duration;
 

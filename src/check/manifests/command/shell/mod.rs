@@ -34,6 +34,13 @@ pub(in crate::check::manifests) fn mark(name: &str) -> String {
     format!("{}{name}{}", MARKS.0, MARKS.1)
 }
 
+/// A text with its marks as a script would write them.
+pub(in crate::check::manifests::command) fn shown(text: &str) -> String {
+    let mut shown = text.replace(&mark(""), "$(…)");
+    shown = shown.replace(MARKS.0, "$");
+    shown.replace(MARKS.1, "")
+}
+
 /// The longest argument that Linux hands to a process; a longer one cannot be meant.
 pub(in crate::check::manifests::command) const LONGEST_ARGUMENT: usize = 128 << 10;
 
