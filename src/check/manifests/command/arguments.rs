@@ -125,8 +125,10 @@ impl Arguments {
             model |= name == "--model";
             flags.push(Flag { name, value, at });
         }
-        // The first that stands alone is the model, if nothing else is.
-        open.extend(alone.into_iter().skip(usize::from(!model)));
+        // The first that stands alone is the model, if nothing else is and there is more: the only
+        // argument may as well be all of them.
+        let first = !model && words.len() > 1;
+        open.extend(alone.into_iter().skip(usize::from(first)));
         Self { flags, open: open.into_iter().max() }
     }
 

@@ -46,6 +46,8 @@ pub(in crate::check::manifests) struct Workload {
     /// Labels of its pods.
     pub labels: BTreeMap<String, String>,
     pub containers: Vec<Container>,
+    /// Its pods have the addresses of their nodes.
+    pub host_network: bool,
     /// Volumes that come from ConfigMaps, by name.
     pub volumes: BTreeMap<String, Vec<Files>>,
 }
@@ -87,6 +89,7 @@ impl Workload {
             strategy_key: join(&view.path, &format!("spec.{key}")),
             labels: view.map("spec.template.metadata.labels"),
             containers: containers.iter().map(Container::read).collect(),
+            host_network: view.flag(&format!("{POD}.hostNetwork")),
             volumes: view.list(&format!("{POD}.volumes")).iter().filter_map(volume).collect(),
             path: view.path.clone(),
             scope: view.scope.clone(),

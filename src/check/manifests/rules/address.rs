@@ -28,13 +28,16 @@ pub(super) fn check(
     at: &str,
     behind: &Behind<'_>,
 ) -> bool {
-    if behind.gates.is_empty() || at.is_empty() {
+    if at.is_empty() {
         return true;
     }
     let (host, port) = split(at);
     let call = Call { engine, at, host, port, behind };
     let faults = match asked(host, container) {
         Asked::Unknown => return true,
+        // Without a Streamgate here only a Service with other pods is known to be wrong.
+        Asked::Host(host) if behind.gates.is_empty() => call.strangers(host),
+        Asked::Own { .. } if behind.gates.is_empty() => return true,
         Asked::Own { loopback } => call.own(loopback),
         Asked::Host(host) => call.host(host),
     };
@@ -114,6 +117,24 @@ impl<'o> Call<'_, 'o> {
         faults.extend(ways.iter().flat_map(|(.., gate)| refusals(gate)));
         faults.extend(ways.iter().filter_map(|(.., gate)| self.stranger(gate)));
         faults
+    }
+
+    /// A Service whose pods are here, and are none of Streamgate as far as is known.
+    fn strangers(&self, host: &str) -> Vec<Fault> {
+        let directory = &self.behind.directory;
+        let services = services(host, &self.engine.id.namespace, directory);
+        let here = services.iter().filter(|(index, _)| !directory.selected(*index).is_empty());
+        let fault = |_| {
+            Fault {
+            code: "hook-address",
+            problem: self.elsewhere(host, &services),
+            remedy: Some(
+                "ask Streamgate; if these pods are its under another image, write `command: [/usr/bin/streamgate]`"
+                    .to_owned(),
+            ),
+        }
+        };
+        here.map(fault).take(1).collect()
     }
 
     /// A Streamgate that has no pool with the engine, while another one has.

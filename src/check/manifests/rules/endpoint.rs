@@ -41,7 +41,7 @@ pub(super) fn check(
     parts: &[Part],
     behind: &Behind<'_>,
 ) -> bool {
-    let pieces = pieces(parts, container);
+    let pieces = pieces(parts, engine, container);
     let alone = alone(engine, container, &pieces, behind);
     known(engine, container, &pieces, behind, alone) && alone
 }
@@ -276,14 +276,14 @@ fn ordinals(text: &str, engine: &Workload) -> impl Iterator<Item = usize> {
     (1..=name).map(move |end| before + end)
 }
 
-fn pieces(parts: &[Part], container: &Container) -> Vec<Piece> {
+fn pieces(parts: &[Part], engine: &Workload, container: &Container) -> Vec<Piece> {
     let mut pieces = Vec::new();
     for part in parts {
         match part {
             Part::Text(text) => pieces.push(Piece::Text(text.clone())),
             Part::Unknown => pieces.push(Piece::Open),
             Part::Variable(name) => match container.shapes.get(name).and_then(Option::as_deref) {
-                Some(shape) => pieces.extend(shaped(shape)),
+                Some(shape) => pieces.extend(shaped(shape, engine.host_network)),
                 None if name == "HOSTNAME" => pieces.push(Piece::Pod),
                 None => pieces.push(Piece::Open),
             },
@@ -306,7 +306,7 @@ fn merged(pieces: Vec<Piece>) -> Vec<Piece> {
 }
 
 /// `$(metadata.name).vllm:8000`
-fn shaped(shape: &str) -> Vec<Piece> {
+fn shaped(shape: &str, host_network: bool) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut rest = shape;
     while let Some((text, after)) = rest.split_once("$(") {
@@ -314,6 +314,8 @@ fn shaped(shape: &str) -> Vec<Piece> {
         let (field, after) = after.split_once(')').unwrap_or((after, ""));
         pieces.push(match field {
             "status.podIP" => Piece::Address,
+            "status.hostIP" if host_network => Piece::Address,
+            "status.hostIP" => Piece::Text("<node IP>".to_owned()),
             "metadata.name" => Piece::Pod,
             _ => Piece::Open,
         });
@@ -365,7 +367,7 @@ mod tests {
     }
 
     fn shape(text: &str) -> Vec<Piece> {
-        merged(shaped(text))
+        merged(shaped(text, false))
     }
 
     #[test]

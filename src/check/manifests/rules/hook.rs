@@ -114,7 +114,10 @@ fn useless(container: &Container, why: &str) {
         "hook-drains-nothing",
         &container.key("lifecycle.preStop"),
         format!("the hook is meant to drain, and drains nothing: {why}"),
-        "write the call as docs/rolling-updates.md has it; its answer must be 200 or 504",
+        match why.contains("as it stands") {
+            true => "let a shell replace it: `sh -c`, double quotes, `$NAME`; Kubernetes replaces nothing in hooks",
+            false => "write the call as docs/rolling-updates.md has it; its answer must be 200 or 504",
+        },
     );
 }
 

@@ -50,6 +50,15 @@ impl Settings {
             let source = NAMED.to_owned();
             return Self { config: Some(config.clone()), source, broken: false };
         }
+        if let Some(path) = path {
+            container.scope.error(
+                "ingress-config-elsewhere",
+                &container.key("args"),
+                format!("its configuration {path:?} is in none of the ConfigMaps here, so nothing is proven of it"),
+                "add the ConfigMap to what is checked, or name the file with --config",
+            );
+            return Self { config: None, source: "the configuration".to_owned(), broken: true };
+        }
         container.scope.note(
             "ingress-config-assumed",
             &container.key("args"),

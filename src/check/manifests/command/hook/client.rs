@@ -222,9 +222,8 @@ pub(super) fn wget(words: &[Word], within: Within<'_>) -> Result<Steps, HookRead
     one_call("wget", line.operands.iter().copied(), &asked, within)
 }
 
-/// `streamgate drain --wait 80s [--endpoint host:port]`. It gives up by itself. `token`: the
-/// script sets the variable with the token.
-pub(super) fn own(words: &[Word], within: Within<'_>, token: bool) -> Result<Steps, HookReading> {
+/// `streamgate drain --wait 80s [--endpoint host:port]`. It gives up by itself.
+pub(super) fn own(words: &[Word], within: Within<'_>) -> Result<Steps, HookReading> {
     let line = Line::read(words, &OWN);
     known("streamgate", &line)?;
     if line.operands.first().is_none_or(|word| word.text != "drain") {
@@ -238,6 +237,16 @@ pub(super) fn own(words: &[Word], within: Within<'_>, token: bool) -> Result<Ste
     };
     let admin = line.value(&["--admin"]).unwrap_or(HERE);
     within.env.check(admin)?;
+    let plain = admin.strip_prefix("http://").is_some_and(|rest| {
+        let rest = rest.strip_suffix('/').unwrap_or(rest);
+        !rest.is_empty() && !rest.contains('/')
+    });
+    if !plain && !admin.starts_with(MARKS.0) {
+        let admin = shown(admin);
+        return Err(HookReading::Useless(format!(
+            "`streamgate drain --admin {admin}` is refused; write it like http://streamgate-admin:9180"
+        )));
+    }
     let what = match line.value(&["--endpoint"]) {
         Some(endpoint) => {
             within.env.check(endpoint)?;
@@ -248,7 +257,7 @@ pub(super) fn own(words: &[Word], within: Within<'_>, token: bool) -> Result<Ste
         }
         None => What::Replica,
     };
-    if !token && !is_loopback(&host(admin)) && !within.env.has(TOKEN) {
+    if !within.token && !is_loopback(&host(admin)) && !within.env.has(TOKEN) {
         return Err(HookReading::Useless(format!("`streamgate drain` has no {TOKEN}")));
     }
     let drained = Drained { what, at: shown(&host(admin)) };

@@ -74,7 +74,7 @@ pub(in crate::check::manifests) fn read(command: &[String], container: &Containe
     // Kubernetes expands no `$(NAME)` in hooks.
     let words = command.iter().map(|text| Word::plain(text)).collect();
     let env = Env { vars: &container.marked, open: container.env_from };
-    let within = walk::Within { env, depth: 0, limit: None, once: false };
+    let within = walk::Within { env, depth: 0, limit: None, once: false, token: false };
     match walk::steps(&Script::of(words), within) {
         Ok(Steps { hook, drained }) => HookReading::Bounded(hook, drained),
         Err(reading) => reading,

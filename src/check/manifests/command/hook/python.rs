@@ -5,7 +5,7 @@
 mod source;
 mod url;
 
-use super::super::shell::{Word, mark};
+use super::super::shell::{Word, mark, shown};
 use super::super::span::span;
 use super::order::{Asked, order};
 use super::walk::Within;
@@ -55,11 +55,18 @@ pub(super) fn python(words: &[Word], within: Within<'_>) -> Result<Steps, HookRe
         return Err(HookReading::Unreadable(format!("a Python program that uses `{what}`")));
     }
     if within.limit.is_none() && source.loops() {
-        let why = "it loops, and how often cannot be told";
+        let why = "it loops, and how often is not counted here";
         return Err(HookReading::Unbounded(why.to_owned()));
     }
     for name in source.environment() {
         within.env.check(&mark(name))?;
+        let value = within.env.vars.get(name).and_then(Option::as_deref).unwrap_or_default();
+        if let Some(at) = value.find("$(") {
+            return Err(HookReading::Useless(format!(
+                "`{}` in the variable {name} stays as it is: no variable before it has that name",
+                shown(&value[at..])
+            )));
+        }
     }
     let call = CALLS.iter().filter_map(|call| source.code.find(call)).min();
     let asks = ["/api/v1/", "/prestop"].iter().find_map(|path| source.text.find(path));

@@ -15,6 +15,7 @@ fn container() -> Container {
     let value = json!({"name": "c", "env": [
         {"name": "N", "value": "7"}, secret("S"), secret("TOKEN"), secret("E"), secret("BEARER"),
         {"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
+        {"name": "LATE", "value": "$(LATER):8000"}, {"name": "LATER", "value": "x"},
         {"name": "DRAIN", "value": "http://streamgate:9180/api/v1/endpoints/$(IP):8000/drain?wait=80s"},
     ]});
     Container::read(&View::new(&value, String::new(), Scope::default()))
@@ -173,6 +174,8 @@ fn drain_calls_carry_their_deadline() {
     let own = "streamgate drain --admin http://streamgate:9180 --endpoint 10.0.0.1:8000 --wait 2m";
     let own = format!("export STREAMGATE_ADMIN_TOKEN=$(cat /t); {own}");
     assert_eq!(script(&own), drains(0, 0, 120, None));
+    let limited = own.replace("; streamgate", "; timeout 130 streamgate");
+    assert_eq!(script(&limited), drains(0, 0, 120, Some(130)));
     let first = curl("-m 85 -X POST");
     assert_eq!(script(&format!("{first} || {first}")), drains(0, 85, 80, Some(85)));
     let retried = curl("-m 85 -X POST --retry 3 --retry-max-time 60");
@@ -271,6 +274,9 @@ fn what_drains_nothing_is_told() {
         at("/prestop?wait=80s"),
         "streamgate drain".to_owned(),
         "streamgate drain --admin http://s:9180 --endpoint a:1 --wait 80s".to_owned(),
+        "STREAMGATE_ADMIN_TOKEN=t streamgate drain --admin s:9180 --endpoint a:1 --wait 80s".to_owned(),
+        "STREAMGATE_ADMIN_TOKEN=t streamgate drain --admin http://s:9180/api --endpoint a:1 --wait 80s"
+            .to_owned(),
         curl("-m 85 -X POST").replace('"', "'"),
         curl("-m 85 -X POST").replace("10.0.0.1", "$IP"),
         curl("-m 85 -X POST").replace("http:", "https:"),
@@ -304,6 +310,11 @@ fn python_that_drains_nothing_is_told() {
     let unfilled = "import requests\nhead = {'Authorization': 'Bearer {token}'}\n\
                     requests.post('URL', headers=head, timeout=85)";
     let braces = URL.replace("10.0.0.1", "{ip}");
+    let late = "import os, requests\nhead = {'Authorization': 'Bearer ' + t}\n\
+                requests.post('http://s:9180/api/v1/endpoints/' + os.environ['LATE'] + '/drain?wait=80s', \
+                headers=head, timeout=85)";
+    let found = python(late);
+    assert!(matches!(found, HookReading::Useless(_)), "{found:?}");
     for program in [
         connection,
         unfilled.replace("URL", URL),

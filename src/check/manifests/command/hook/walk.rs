@@ -28,15 +28,17 @@ pub(super) struct Within<'v> {
     pub limit: Option<Duration>,
     /// A loop is read as if it ran once: the limit ends it.
     pub once: bool,
+    /// A script around it sets the variable with Streamgate's token.
+    pub token: bool,
 }
 
 /// What `all` does.
 pub(super) fn steps(all: &Script, within: Within<'_>) -> Result<Steps, HookReading> {
     if let Some(why) = all.broken {
-        return Err(HookReading::Unreadable(format!("a script that does not run: {why}")));
+        return Err(HookReading::Unreadable(format!("a script that is not understood: {why}")));
     }
     if all.loops && !within.once {
-        let why = "it loops, and how often cannot be told";
+        let why = "it loops, and how often is not counted here";
         return Err(HookReading::Unbounded(why.to_owned()));
     }
     let leaves = |command: &Simple| {
@@ -154,7 +156,7 @@ impl Walk<'_> {
             "test" | "[" | "[[" | "cd" | "cat" | "head" | "tr" | "cut" | "sed" | "grep" | "awk"
             | "touch" | "mkdir" | "rm" | "cp" | "mv" | "ls" | "wc" | "sort" | "uniq" | "seq"
             | "jq" | "id" | "uname" | "whoami" | "nproc" | "printenv" | "tee" | "stat"
-            | "logger" | "command" | "type" | "which" | "sync" => {
+            | "logger" | "command" | "read" | "ulimit" | "type" | "which" | "sync" => {
                 return Ok((Steps::default(), Status::Unknown));
             }
             "set" => {
@@ -226,14 +228,15 @@ impl Walk<'_> {
             "timeout" => self.limited(words),
             "curl" => client::curl(&words[1..], self.within),
             "wget" => client::wget(&words[1..], self.within),
-            "streamgate" => client::own(&words[1..], self.within, self.token),
+            "streamgate" => client::own(&words[1..], self.inside(self.within.limit)),
             _ if name.starts_with("python") => python::python(&words[1..], self.within),
             _ => Err(HookReading::Unreadable(format!("`{name}`"))),
         }
     }
 
     fn inside(&self, limit: Option<Duration>) -> Within<'_> {
-        Within { depth: self.within.depth + 1, limit, ..self.within }
+        let token = self.within.token || self.token;
+        Within { depth: self.within.depth + 1, limit, token, ..self.within }
     }
 
     /// `timeout [flags] 60 command…`

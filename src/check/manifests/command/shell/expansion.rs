@@ -111,6 +111,9 @@ impl Parser<'_> {
         if inner.starts_with('(') && inner.ends_with(')') {
             return self.add(Word { text: mark(""), unknown: Some("arithmetic".to_owned()) });
         }
+        if self.script.posix && inner.trim_start().starts_with('<') {
+            self.breaks("`sh` knows no `$(<file)`: write `$(cat file)`");
+        }
         self.output(&inner);
     }
 

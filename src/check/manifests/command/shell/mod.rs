@@ -149,7 +149,7 @@ pub(super) fn unwrapped(mut words: &[Word]) -> &[Word] {
 /// `NAME=value`
 fn assignment(word: &str) -> Option<(&str, &str)> {
     let (name, value) = word.split_once('=')?;
-    let mut bytes = name.bytes();
+    let mut bytes = name.strip_suffix('+').unwrap_or(name).bytes();
     let begins = bytes.next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_');
     (begins && bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_')).then_some((name, value))
 }

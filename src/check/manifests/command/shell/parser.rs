@@ -1,6 +1,6 @@
 //! Words and operators.
 
-use super::{After, LONGEST_ARGUMENT, MARKS, Script, Vars, Word};
+use super::{After, LONGEST_ARGUMENT, MARKS, Script, Vars, Word, mark};
 use std::collections::BTreeMap;
 use std::iter::Peekable;
 use std::str::Chars;
@@ -101,6 +101,9 @@ impl Parser<'_> {
                     }
                     self.command(After::Next);
                 }
+                '(' if self.word.as_ref().is_some_and(|word| word.text.ends_with('=')) => {
+                    self.array();
+                }
                 '(' => {
                     if self.word.is_some() || !self.words.is_empty() {
                         self.breaks("it has a function or an array");
@@ -129,6 +132,14 @@ impl Parser<'_> {
         if waits || !self.open.is_empty() {
             self.breaks("something in it does not end");
         }
+    }
+
+    /// `NAME=(…)`: the value is not followed.
+    fn array(&mut self) {
+        self.breaks("it has a function or an array");
+        while self.chars.next().is_some_and(|c| c != ')') {}
+        self.append(&mark(""));
+        self.unknown("an array");
     }
 
     /// No command is being read, and none has just ended with a group.

@@ -131,8 +131,13 @@ impl Parser<'_> {
     /// `A=1`, `export A=1 B=2`: for the commands that follow. One that may not happen, or not in
     /// this shell, leaves the value unknown.
     fn assign(&mut self, words: &[Word]) {
-        let skip = usize::from(words.first().is_some_and(|word| word.text == "export"));
-        let all = words[skip..].iter().map(|word| (assignment(&word.text), word));
+        let sets = |word: &Word| {
+            matches!(word.text.as_str(), "export" | "declare" | "local" | "readonly" | "typeset")
+        };
+        self.forget(words);
+        let skip = usize::from(words.first().is_some_and(sets));
+        let all = words[skip..].iter().filter(|word| skip == 0 || !word.text.starts_with('-'));
+        let all = all.map(|word| (assignment(&word.text), word));
         let pairs: Option<Vec<_>> = all.map(|(pair, word)| Some((pair?, word))).collect();
         let list = self.list.min(self.script.commands.len());
         let before = self.script.commands[list..].iter().filter(|c| c.level != Level::Output);
@@ -141,11 +146,37 @@ impl Parser<'_> {
         let doubtful =
             doubts.next().is_some() || self.open.iter().any(|open| open.branch || open.subshell);
         for ((name, value), word) in pairs.unwrap_or_default() {
+            let (name, more) = name.strip_suffix('+').map_or((name, false), |name| (name, true));
+            let before = more.then(|| self.values.get(name).cloned()).flatten();
+            let before = before.unwrap_or_default();
+            let value = Word {
+                text: before.text + value,
+                unknown: before.unknown.or_else(|| word.unknown.clone()),
+            };
             let value = match doubtful {
                 true => Word { text: mark(""), unknown: Some(name.to_owned()) },
-                false => Word { text: value.to_owned(), unknown: word.unknown.clone() },
+                false => value,
             };
             self.values.insert(name.to_owned(), value);
+        }
+    }
+}
+
+impl Parser<'_> {
+    /// Variables that a command sets to what only running it could tell.
+    fn forget(&mut self, words: &[Word]) {
+        let Some((first, rest)) = words.split_first() else { return };
+        let names: Vec<String> = match first.text.as_str() {
+            "." | "source" => self.values.keys().cloned().collect(),
+            "read" | "mapfile" | "readarray" | "getopts" | "printf" | "unset" => {
+                rest.iter().map(|word| word.text.clone()).collect()
+            }
+            _ => return,
+        };
+        for name in names {
+            if let Some(value) = self.values.get_mut(&name) {
+                *value = Word { text: mark(""), unknown: Some(name) };
+            }
         }
     }
 }

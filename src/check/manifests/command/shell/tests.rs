@@ -27,6 +27,10 @@ fn words_are_read_as_a_shell_reads_them() {
     assert_eq!(seen("a 2>&1 >/dev/null <x b"), [["a", "b"]]);
     assert_eq!(seen("a \"$@\""), [["a", "p1", "p 2"]]);
     assert_eq!(
+        seen("T=5; T+=6; declare -x U=7 V=8; a $T $U $V").last().unwrap(),
+        &["a", "56", "7", "8"]
+    );
+    assert_eq!(
         seen("T=5 && V=8; a $T; export T=6 U=7\na $T $U $V"),
         [
             vec!["T=5"],
@@ -138,6 +142,10 @@ fn assignments_that_may_not_happen_leave_a_value_unknown() {
         "T=0; if [ -f x ]; then T=90; fi; a $T",
         "T=0; (T=90); a $T",
         "a $((5+10))",
+        "T=(90 91); a ${T[@]}",
+        "T=0; read -r T <<E\n90\nE\na $T",
+        "T=0; printf -v T 90; a $T",
+        "T=0; . /env; a $T",
     ] {
         let script = parse(text, &vars(), &[], false);
         let last = script.commands.last().unwrap();
@@ -167,6 +175,8 @@ fn what_does_not_run_is_told() {
         assert!(parse(text, &vars(), &[], false).broken.is_some(), "{text}");
     }
     assert!(parse("a <<< b", &vars(), &[], true).broken.is_some());
+    assert!(parse("a $(</b)", &vars(), &[], true).broken.is_some());
+    assert_eq!(parse("a $(</b)", &vars(), &[], false).broken, None);
     for text in [
         "a; b;",
         "a &",

@@ -115,7 +115,11 @@ impl Source {
         ["environ[", "environ.get(", "getenv("].into_iter().flat_map(move |by| {
             self.code.match_indices(by).filter_map(move |(at, _)| {
                 let from = at + by.len();
-                self.code[from..].starts_with(['"', '\'']).then(|| self.literal_after(from))?
+                let name = self.literal_after(from)?;
+                let end = from + name.len() + 2;
+                let otherwise =
+                    self.code.get(end..).is_some_and(|r| r.trim_start().starts_with(','));
+                (self.code[from..].starts_with(['"', '\'']) && !otherwise).then_some(name)
             })
         })
     }

@@ -1,6 +1,6 @@
 //! The URL that a program puts together from literals and variables.
 
-use super::super::super::shell::mark;
+use super::super::super::shell::{MARKS, mark};
 use super::super::order::is_name;
 use super::source::Source;
 
@@ -24,6 +24,21 @@ pub(super) fn url(source: &Source, at: usize) -> String {
             break;
         };
         let glue: String = source.code[end + 1..next].split_whitespace().collect();
+        if names && glue == "," {
+            // `getenv("NAME", "default")`: either of them.
+            let end = source.code[next + 1..].find(quotes).map(|end| next + 1 + end);
+            let after = end.and_then(|end| Some(end + 1 + source.code[end + 1..].find(quotes)?));
+            let from = url.rfind(MARKS.0).unwrap_or(url.len());
+            url.replace_range(from.., &mark(""));
+            let (Some(end), Some(after)) = (end, after) else { break };
+            let glue: String = source.code[end + 1..after].split_whitespace().collect();
+            if glue.trim_start_matches(')') != "+" {
+                break;
+            }
+            names = false;
+            open = after;
+            continue;
+        }
         let glue = if names { glue.trim_start_matches([']', ')']) } else { glue.as_str() };
         let glue = glue.trim_end_matches(['f', 'F', 'r', 'R']);
         let variable = ["environ[", "getenv(", "environ.get("].iter().any(|f| glue.ends_with(f));
