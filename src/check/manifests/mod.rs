@@ -74,9 +74,6 @@ fn others(objects: &Objects, scope: &Scope) {
         true => {
             "overlays and their patches take effect when they are rendered: `kubectl kustomize DIR | streamgate check --manifests -`"
         }
-        false if objects.others.contains_key("NetworkPolicy") => {
-            "nothing to do if none of them runs an engine; a NetworkPolicy must let the hooks of engines reach the admin API"
-        }
         false => "nothing to do if none of them runs an engine",
     };
     scope.note("other-kinds", "", format!("not looked at: {kinds}"), remedy);

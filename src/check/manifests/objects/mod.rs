@@ -2,12 +2,14 @@
 
 mod container;
 mod guard;
+mod policy;
 mod probe;
 mod selector;
 mod workload;
 
 pub(super) use container::{Container, PreStop};
 pub(super) use guard::{ConfigMap, DisruptionBudget, Service, ServicePort};
+pub(super) use policy::NetworkPolicy;
 pub(super) use probe::{Handler, Port, Probe};
 pub(super) use workload::{Files, Kind, Strategy, Workload};
 
@@ -21,6 +23,7 @@ use std::collections::{BTreeMap, HashSet};
 pub(super) struct Objects {
     pub workloads: Vec<Workload>,
     pub budgets: Vec<DisruptionBudget>,
+    pub policies: Vec<NetworkPolicy>,
     pub services: Vec<Service>,
     pub config_maps: Vec<ConfigMap>,
     /// What autoscalers set the replicas of: namespace, kind, name.
@@ -70,6 +73,7 @@ impl Objects {
             "Deployment" => self.workloads.push(Workload::read(view, id, Kind::Deployment)),
             "StatefulSet" => self.workloads.push(Workload::read(view, id, Kind::StatefulSet)),
             "PodDisruptionBudget" => self.budgets.push(DisruptionBudget::read(view, id)),
+            "NetworkPolicy" => self.policies.push(NetworkPolicy::read(view, id)),
             "Service" => self.services.push(Service::read(view, id)),
             "ConfigMap" => self.config_maps.push(ConfigMap::read(view, id)),
             // One of Kubernetes, one of KEDA.

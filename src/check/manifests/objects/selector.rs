@@ -41,6 +41,16 @@ impl Selector {
         Self { labels: view.map(key), expressions: Vec::new(), empty_is_all: false }
     }
 
+    /// Every pod.
+    pub fn all() -> Self {
+        Self { labels: BTreeMap::new(), expressions: Vec::new(), empty_is_all: true }
+    }
+
+    /// Whether it asks for no other label than `key`.
+    pub fn asks_only(&self, key: &str) -> bool {
+        self.labels.keys().chain(self.expressions.iter().map(|e| &e.key)).all(|name| name == key)
+    }
+
     /// Whether it asks for anything.
     pub fn is_empty(&self) -> bool {
         self.labels.is_empty() && self.expressions.is_empty()

@@ -116,6 +116,7 @@ impl<'o> Call<'_, 'o> {
             ways.iter().filter_map(|(service, pod, gate)| self.port(service, *pod, gate)).collect();
         faults.extend(ways.iter().flat_map(|(.., gate)| refusals(gate)));
         faults.extend(ways.iter().filter_map(|(.., gate)| self.stranger(gate)));
+        faults.extend(ways.iter().filter_map(|(.., gate)| self.closed(gate)));
         faults
     }
 
@@ -135,6 +136,26 @@ impl<'o> Call<'_, 'o> {
         }
         };
         here.map(fault).take(1).collect()
+    }
+
+    /// A NetworkPolicy that keeps the hook from the admin API.
+    fn closed(&self, gate: &Gate<'_>) -> Option<Fault> {
+        let port = u64::from(gate.settings.admin().port());
+        let guards: Vec<_> =
+            self.behind.policies.iter().filter(|policy| policy.guards(gate.workload)).collect();
+        let lets = guards.iter().any(|policy| policy.lets(self.engine, gate.container, port));
+        let known = !gate.settings.broken && !guards.is_empty();
+        (known && !lets).then(|| Fault {
+            code: "hook-address",
+            problem: format!(
+                "NetworkPolicy {} keeps this pod from port {port} of {:?}",
+                guards[0].id.name, self.host
+            ),
+            remedy: Some(
+                "let its pods in, by their labels or their namespace; k8s/base knows the label streamgate.io/drains-engines: \"true\""
+                    .to_owned(),
+            ),
+        })
     }
 
     /// A Streamgate that has no pool with the engine, while another one has.

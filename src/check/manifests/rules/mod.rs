@@ -20,7 +20,7 @@ mod settings;
 pub(super) use settings::Fallback;
 
 use super::command::{self, EngineCommand, IngressCommand};
-use super::objects::{Container, Objects, Workload};
+use super::objects::{Container, NetworkPolicy, Objects, Workload};
 use super::report::Timeline;
 use crate::config::{Pool, Timeouts};
 use directory::Directory;
@@ -92,6 +92,7 @@ struct Gate<'o> {
 struct Behind<'o> {
     demands: Demands,
     gates: &'o [Gate<'o>],
+    policies: &'o [NetworkPolicy],
     fronts: Vec<Front<'o>>,
     /// Which workloads run an engine.
     engines: Vec<bool>,
@@ -118,7 +119,8 @@ impl<'o> Behind<'o> {
             directory.index(subject.workload).into_iter().for_each(|index| runs[index] = true);
         }
         let ways = Ways::of(&fronts, &runs, &directory);
-        Self { demands, gates, fronts, engines: runs, ways, directory }
+        let policies = &objects.policies;
+        Self { demands, gates, policies, fronts, engines: runs, ways, directory }
     }
 
     /// Every pool that `engine` may be behind, with its place: those that name it, else those that
