@@ -125,6 +125,24 @@ fn an_overlay_without_its_redis_drains_one_replica() {
     }
 }
 
+#[test]
+fn a_hook_that_the_network_policy_keeps_out_is_found() {
+    for name in ["vllm", "discovery"] {
+        let mut objects = render(&folder(&format!("overlays/{name}")));
+        let engine = objects.iter_mut().find(|object| {
+            object["metadata"]["name"] == "vllm" && object["spec"]["template"].is_object()
+        });
+        let labels = &mut engine.unwrap()["spec"]["template"]["metadata"]["labels"];
+        assert!(labels.as_object_mut().unwrap().remove("streamgate.io/drains-engines").is_some());
+        let report = check_text(&text(&objects));
+        let finding = report.findings().iter().find(|finding| finding.code == "hook-address");
+        assert_eq!(
+            finding.unwrap().problem,
+            "NetworkPolicy streamgate keeps this pod from port 9180 of \"streamgate-admin\""
+        );
+    }
+}
+
 /// The only object of a kind and name.
 fn only<'o>(objects: &'o [Value], kind: &str, name: &str) -> &'o Value {
     let wanted = (kind.to_owned(), name.to_owned());

@@ -25,7 +25,7 @@ enum Piece {
 }
 
 /// What a pool has.
-enum Known {
+pub(super) enum Known {
     Listed(String),
     /// Addresses of pods, all with this port if it is known.
     Found(Option<u64>),
@@ -62,7 +62,7 @@ fn known(
             any = true;
             continue;
         }
-        let endpoints = endpoints(pool, engine, container, &behind.directory);
+        let endpoints = endpoints(pool, engine, &behind.directory);
         any |= endpoints.iter().any(|one| one.fits(pieces, engine));
         let misses = |one: &&Known| {
             one.leads(engine, front, pool, behind)
@@ -145,12 +145,7 @@ fn service(endpoint: &str, engine: &Workload, behind: &Behind<'_>) -> Option<Opt
     Some(replicas.try_fold(0_u32, |all, one| Some(all.saturating_add(one?))))
 }
 
-fn endpoints(
-    pool: &Pool,
-    engine: &Workload,
-    container: &Container,
-    directory: &Directory<'_>,
-) -> Vec<Known> {
+pub(super) fn endpoints(pool: &Pool, engine: &Workload, directory: &Directory<'_>) -> Vec<Known> {
     let found = pool.discovery.as_ref().map(|discovery| {
         if let Discovery::Kubernetes { namespace, .. } = discovery
             && !agree(namespace, &engine.id.namespace)
@@ -166,7 +161,10 @@ fn endpoints(
                 let port = ports.find(|port| port.name.as_ref() == Some(name));
                 port.and_then(|port| match &port.target {
                     Port::Number(number) => Some(*number),
-                    Port::Name(name) => container.ports.get(name).copied(),
+                    // Of whichever container has it.
+                    Port::Name(name) => {
+                        engine.containers.iter().find_map(|one| one.ports.get(name)).copied()
+                    }
                 })
             }
         })

@@ -2,7 +2,7 @@
 
 use super::front::PoolCut;
 use super::hook::{Proof, Reading};
-use super::{Behind, deadline, grace_remedy, hook, probes};
+use super::{Behind, deadline, grace_remedy, hook, probes, sidecar};
 use crate::check::manifests::command::{EngineCommand, Image, Launch, Number, Server, Version};
 use crate::check::manifests::objects::{Container, Workload};
 use crate::check::manifests::report::Timeline;
@@ -27,6 +27,7 @@ pub(super) fn check(
     }
     probes::engine(container);
     hook::signal(container, "vLLM");
+    sidecar::check(workload, behind);
     let Reading { hook, proves } = hook::engine(workload, container, behind);
     let keep_alive = number(container, &command.keep_alive, "env", "VLLM_HTTP_TIMEOUT_KEEP_ALIVE");
     let keep_alive = keep_alive.map_or(ENGINE_KEEP_ALIVE, Duration::from_secs);

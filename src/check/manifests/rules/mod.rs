@@ -16,6 +16,7 @@ mod replicas;
 mod rollout;
 mod service;
 mod settings;
+mod sidecar;
 
 pub(super) use settings::Fallback;
 
