@@ -20,6 +20,8 @@ enum Piece {
     Address,
     /// `metadata.name`
     Pod,
+    /// `status.hostIP` of a pod with an address of its own: no endpoint has it.
+    Node,
     /// Anything.
     Open,
 }
@@ -247,6 +249,7 @@ fn fits(pieces: &[Piece], endpoint: &str, engine: &Workload) -> bool {
                         .filter(|end| rest[..*end].parse::<IpAddr>().is_ok())
                         .for_each(|end| next[start + end] = true);
                 }
+                Piece::Node => {}
                 Piece::Pod => ordinals(rest, engine).for_each(|end| next[start + end] = true),
                 Piece::Open => {
                     places(rest).for_each(|end| next[start + end] = true);
@@ -313,7 +316,7 @@ fn shaped(shape: &str, host_network: bool) -> Vec<Piece> {
         pieces.push(match field {
             "status.podIP" => Piece::Address,
             "status.hostIP" if host_network => Piece::Address,
-            "status.hostIP" => Piece::Text("<node IP>".to_owned()),
+            "status.hostIP" => Piece::Node,
             "metadata.name" => Piece::Pod,
             _ => Piece::Open,
         });
@@ -330,6 +333,7 @@ impl fmt::Display for Piece {
             Self::Text(text) => text,
             Self::Address => "<pod IP>",
             Self::Pod => "<pod name>",
+            Self::Node => "<node IP>",
             Self::Open => "…",
         })
     }
