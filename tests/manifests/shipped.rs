@@ -28,8 +28,11 @@ fn no_overlay_gives_a_finding() {
     for name in FOLDERS {
         let report = check_text(&text(&render(&folder(name))));
         assert!(report.is_readable(), "{name}\n{report}");
-        let wrong = report.findings().iter().filter(|finding| finding.level != Level::Note);
-        assert_eq!(wrong.count(), 0, "{name}\n{report}");
+        // Notes say what it costs; nothing is left out.
+        let costs = ["caps-not-shared", "spare-device"];
+        let found = report.findings().iter().filter(|finding| !costs.contains(&finding.code));
+        assert_eq!(found.count(), 0, "{name}\n{report}");
+        assert!(report.findings().iter().all(|finding| finding.level == Level::Note), "{report}");
     }
 }
 

@@ -63,9 +63,33 @@ pub(super) fn check(
     ManifestReport { timelines: timelines.unwrap_or_default(), findings: scope.take(), unreadable }
 }
 
+/// Kinds that run nothing, and change nothing of what is checked.
+const IDLE: [&str; 19] = [
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "CustomResourceDefinition",
+    "Gateway",
+    "HTTPRoute",
+    "Ingress",
+    "Namespace",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "PodMonitor",
+    "PriorityClass",
+    "PrometheusRule",
+    "Role",
+    "RoleBinding",
+    "Secret",
+    "ServiceAccount",
+    "ServiceMonitor",
+    "StorageClass",
+    "ResourceQuota",
+];
+
 /// What was left out, so that nobody takes it for checked.
 fn others(objects: &Objects, scope: &Scope) {
-    let kinds = objects.others.iter().map(|(kind, count)| format!("{count} {kind}"));
+    let left = objects.others.iter().filter(|(kind, _)| !IDLE.contains(&kind.as_str()));
+    let kinds = left.map(|(kind, count)| format!("{count} {kind}"));
     let kinds = kinds.collect::<Vec<_>>().join(", ");
     if kinds.is_empty() {
         return;
