@@ -103,7 +103,9 @@ async fn at_the_cap() {
     let cost = measure(&fleet, Load::start(fleet.addresses(), 12, 4), 4).await;
     cost.tell("cap 4, 12 clients, a queue");
     cost.tally.assert_answered(&["complete"]);
-    // A slot that comes free goes to the next in line here, and every few of them to whoever asks first.
-    assert!(cost.sets / cost.requests() <= 1.0);
+    // A slot that comes free goes to the next in line here, and every few of them to whoever asks
+    // first. Waiting itself costs by time: a few SETs a second for each replica that has a line.
+    let by_time = 15.0 * cost.seconds;
+    assert!(cost.sets <= cost.requests() + by_time, "{} SETs", cost.sets);
     fleet.assert_exact("at the cap, with a queue");
 }
