@@ -14,6 +14,15 @@ fn check(args: &[&str], stdin: &str) -> Output {
     child.wait_with_output().unwrap()
 }
 
+/// Check a manifest beside the configuration `text`: the exit code, and what it prints.
+fn check_with(text: &str, manifest: &str) -> (Option<i32>, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("streamgate.yaml");
+    std::fs::write(&file, text).unwrap();
+    let output = check(&["--config", file.to_str().unwrap(), "--manifests", manifest], "");
+    (output.status.code(), stdout(&output).to_owned())
+}
+
 fn stdout(output: &Output) -> &str {
     std::str::from_utf8(&output.stdout).unwrap()
 }
@@ -132,18 +141,11 @@ fn a_configuration_stands_in_for_a_config_map_elsewhere() {
 
 #[test]
 fn a_configuration_is_compared_with_engines_alone() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("streamgate.yaml");
     let text = "pools: [{name: p, models: ['*'], endpoints: ['vllm:8000'], engine_shutdown_timeout: 90s}]\n\
         tenants: [{id: t, max_in_flight: 4}]\n\
         anonymous: t\n\
         timeouts: {total: 90s}\n";
-    let manifest = path("right/published-prestop-10-timeout-90.yaml");
-    let run = |text: &str| {
-        std::fs::write(&file, text).unwrap();
-        let output = check(&["--config", file.to_str().unwrap(), "--manifests", &manifest], "");
-        (output.status.code(), stdout(&output).to_owned())
-    };
+    let run = |text: &str| check_with(text, &path("right/published-prestop-10-timeout-90.yaml"));
     let (code, shown) = run(text);
     assert_eq!(code, Some(0), "{shown}");
     assert!(!shown.contains("engine-deadline"), "{shown}");
@@ -160,18 +162,11 @@ fn a_configuration_is_compared_with_engines_alone() {
 
 #[test]
 fn a_configuration_with_memory_says_that_one_replica_drains() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("streamgate.yaml");
     let text = "pools: [{name: p, models: ['*'], discovery: {dns: 'vllm:8000'}, engine_shutdown_timeout: 90s}]\n\
         tenants: [{id: t, max_in_flight: 4}]\n\
         anonymous: t\n\
         timeouts: {total: 90s}\n";
-    let manifest = path("right/drain-call.yaml");
-    let run = |text: &str| {
-        std::fs::write(&file, text).unwrap();
-        let output = check(&["--config", file.to_str().unwrap(), "--manifests", &manifest], "");
-        (output.status.code(), stdout(&output).to_owned())
-    };
+    let run = |text: &str| check_with(text, &path("right/drain-call.yaml"));
     let (code, shown) = run(text);
     assert_eq!(code, Some(0), "{shown}");
     assert!(shown.contains("warning  hook-drains-one-replica  StatefulSet llm/vllm"), "{shown}");

@@ -48,6 +48,16 @@ async fn quiet(engine: &Arc<Engine>, board: &Arc<Near>) -> EndpointDrainHandle {
     drains
 }
 
+/// A replica that has heard nothing of a drain that only the board knows of, and the board is away.
+async fn deaf() -> (Arc<Near>, EndpointDrainHandle) {
+    let (port, board) = (Engine::with(1), Arc::<Near>::default());
+    board.heard_elsewhere(1, Stance::Ordered);
+    board.set_away(true);
+    let drains = start(&port, &board);
+    sleep(seconds(5)).await;
+    (board, drains)
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_drain_that_only_the_board_knows_is_restored() {
     let (port, board) = (Engine::with(1), Arc::<Near>::default());
@@ -82,11 +92,7 @@ async fn where_nothing_drains_the_board_says_so() {
 
 #[tokio::test(start_paused = true)]
 async fn without_the_board_nothing_is_claimed_and_the_word_is_kept_for_it() {
-    let (port, board) = (Engine::with(1), Arc::<Near>::default());
-    board.heard_elsewhere(1, Stance::Ordered);
-    board.set_away(true);
-    let drains = start(&port, &board);
-    sleep(seconds(5)).await;
+    let (board, drains) = deaf().await;
     let called = Instant::now();
     assert_eq!(drains.restore(engine()).await, Ok(Restoration::NotKnown));
     assert_eq!(called.elapsed(), TOLD);
@@ -100,11 +106,7 @@ async fn without_the_board_nothing_is_claimed_and_the_word_is_kept_for_it() {
 
 #[tokio::test(start_paused = true)]
 async fn a_board_that_comes_back_in_time_is_asked() {
-    let (port, board) = (Engine::with(1), Arc::<Near>::default());
-    board.heard_elsewhere(1, Stance::Ordered);
-    board.set_away(true);
-    let drains = start(&port, &board);
-    sleep(seconds(5)).await;
+    let (board, drains) = deaf().await;
     let waiting = restoring(&drains).await;
     sleep(500 * MS).await;
     board.set_away(false);
@@ -115,11 +117,7 @@ async fn a_board_that_comes_back_in_time_is_asked() {
 
 #[tokio::test(start_paused = true)]
 async fn a_board_that_came_back_unnoticed_is_asked_at_once() {
-    let (port, board) = (Engine::with(1), Arc::<Near>::default());
-    board.heard_elsewhere(1, Stance::Ordered);
-    board.set_away(true);
-    let drains = start(&port, &board);
-    sleep(seconds(5)).await;
+    let (board, drains) = deaf().await;
     board.set_away(false);
     let called = Instant::now();
     assert_eq!(drains.restore(engine()).await, Ok(Restoration::Restored));
@@ -220,11 +218,7 @@ async fn an_order_here_while_the_board_is_asked_holds_and_the_caller_is_told() {
 
 #[tokio::test(start_paused = true)]
 async fn a_caller_that_leaves_is_served_all_the_same() {
-    let (port, board) = (Engine::with(1), Arc::<Near>::default());
-    board.heard_elsewhere(1, Stance::Ordered);
-    board.set_away(true);
-    let drains = start(&port, &board);
-    sleep(seconds(5)).await;
+    let (board, drains) = deaf().await;
     let waiting = restoring(&drains).await;
     waiting.abort();
     sleep(300 * MS).await;
